@@ -46,17 +46,24 @@ func Catalogue(ctx context.Context, path string, opts Options) (*catalogue.Catal
 // environment names.
 func (f *loadState) setCatalogue(document *spec.Document, path string) {
 	models := document.Models
+	var rankers []spec.ChargedRanker
 	if app := document.Application; app != nil {
 		for _, d := range app.Documents() {
 			models = append(models, d.Models...)
+			if d.Application != nil {
+				rankers = append(rankers, chargedRankers(d.Application.Flows)...)
+			}
 		}
 	}
-	if len(models) == 0 {
+	if len(models)+len(rankers) == 0 {
 		return
 	}
 	var rows *catalogue.Catalogue
 	for _, file := range f.catalogueFiles(path) {
 		rows = f.readCatalogue(file, rows)
+	}
+	for _, s := range rankers {
+		s.SetCatalogue(rows)
 	}
 	for _, e := range models {
 		m := e.Base()
@@ -66,6 +73,18 @@ func (f *loadState) setCatalogue(document *spec.Document, path string) {
 		}
 		m.Elsewhere = f.serverOf(m)
 	}
+}
+
+// chargedRankers lists the steps of flows that call a model of a service.
+func chargedRankers(flows []*spec.Flow) (rankers []spec.ChargedRanker) {
+	for _, f := range flows {
+		for _, item := range f.Steps {
+			if s, ok := item.Step.(spec.ChargedRanker); ok {
+				rankers = append(rankers, s)
+			}
+		}
+	}
+	return rankers
 }
 
 // replaceModel gives a model another name, or PROVIDER/NAME.

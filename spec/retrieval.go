@@ -1,5 +1,7 @@
 package spec
 
+import "github.com/qtype-dev/qtype/internal/catalogue"
+
 // DocumentSource reads documents through a reader class.
 type DocumentSource struct {
 	StepBase `rows:"many" effect:"reads files, servers or databases" out:"doc: RAGDocument; QT351 exactly 1; QT352 RAGDocument"`
@@ -156,6 +158,8 @@ type BedrockReranker struct {
 	ModelID string `yaml:"model_id" jsonschema:"required" example:"cohere.rerank-v3-5"`
 	// NumResults is the maximum number of results; without it all are kept.
 	NumResults *int `yaml:"num_results" validate:"omitempty,gt=0"`
+
+	catalogue *catalogue.Catalogue
 }
 
 // Reranker sorts search results by their relevance to a question, or combines the results of several searches. A result that is in several of the lists is in the output once.
@@ -174,4 +178,6 @@ type Reranker struct {
 	Args map[string]any `yaml:"args"`
 	// Auth is the id of the credentials for the service of the method.
 	Auth Ref[Auth] `yaml:"auth" accepts:"api_key bearer_token aws"`
+
+	catalogue *catalogue.Catalogue
 }

@@ -25,7 +25,7 @@ func buildReranker(s *spec.Reranker, env *Env) (Runner, error) {
 }
 
 func buildBedrockReranker(s *spec.BedrockReranker, env *Env) (Runner, error) {
-	return env.newReranker(s, s.NumResults, func(opts rerank.Options) (rerank.Ranker, error) { return rerank.NewBedrock(s.Auth.To, s.ModelID, opts) })
+	return env.newReranker(s, s.NumResults, func(opts rerank.Options) (rerank.Ranker, error) { return rerank.NewBedrock(s, opts) })
 }
 
 // newReranker makes the runner of both types of steps.

@@ -136,7 +136,7 @@ func (p *ruleContext) reportEmpty(n spec.Node, what, keys string) {
 
 func moneyWithoutPrices() rule {
 	return rule{code: "QT439", title: "budget in money for a model without prices",
-		doc: "The cost of a model call is computed from the model's prices, or from those of the catalogue (`qtype models`). Calls of a model without prices would not count towards the budget.",
+		doc: "The cost of a model call is computed from the model's prices, or from those of the catalogue (`qtype models`). Calls of a model without prices, also one that a Reranker calls, would not count towards the budget.",
 		sample: sample{head: "models:\n  - {type: Model, id: writer, provider: openai, model_id: our-model⟦│, prices: {input: 0.15, output: 0.6}⟧}",
 			in: "question: text", out: "answer: text", flow: "budget: {money: 2}",
 			steps: "- {type: LLMInference, id: reply, model: writer, inputs: [question], outputs: [answer]}"},
@@ -150,6 +150,16 @@ func moneyWithoutPrices() rule {
 				if m.CallPrices() == nil && !m.IsMock() {
 					names = append(names, strconv.Quote(m.ID))
 					places = append(places, diag.Related{Span: idPlace(m), Message: fmt.Sprintf("add prices: to the model %q", m.ID)})
+				}
+			}
+			for step := range f.Plan().All() {
+				ranker, ok := step.Step.(spec.ChargedRanker)
+				if !ok {
+					continue
+				}
+				if m, charged := ranker.RankModel(); charged && m.Prices == nil && isDecided(m.Name) {
+					names = append(names, strconv.Quote(m.Name))
+					places = append(places, diag.Related{Span: idPlace(ranker), Message: "add a row for the model to models.yaml"})
 				}
 			}
 			if len(names) == 0 {

@@ -63,6 +63,7 @@ type Report struct {
 	Expected *Amount     `json:"expected,omitempty"` // of the run; nil if no row of the sample could be estimated
 	Worst    Worst       `json:"worst"`              // what the run can cost at most
 	Unpriced []string    `json:"unpriced,omitempty"` // models without prices, which are not part of the money
+	Rankers  []string    `json:"rankers,omitempty"`  // models of rerankers with prices: only the worst case has them, because searches find nothing
 	// OverBudget is why the budget of the flow ends the run, by what is expected; empty if it does not.
 	OverBudget string `json:"over_budget,omitempty"`
 }
@@ -137,6 +138,7 @@ func Run(ctx context.Context, cfg Config, open func(runtime.Mocks, *http.Client)
 		}
 	}
 	dry.total(r)
+	r.addRankers(flow)
 	r.OverBudget = overBudget(budget, r.Expected)
 	r.Worst = worst(flow, budget, r.Rows)
 	return r, nil
@@ -221,6 +223,22 @@ func (d *dryRun) total(r *Report) {
 		m.Prices = d.sources[id]
 		r.Models = append(r.Models, m)
 		r.Expected.add(m.Amount)
+	}
+}
+
+// addRankers adds the models of services that sort search results.
+func (r *Report) addRankers(flow *spec.Flow) {
+	for s := range flow.Plan().All() {
+		ranker, ok := s.Step.(spec.ChargedRanker)
+		if !ok {
+			continue
+		}
+		switch m, charged := ranker.RankModel(); {
+		case charged && m.Prices == nil:
+			r.Unpriced = union(r.Unpriced, []string{m.Name})
+		case charged:
+			r.Rankers = union(r.Rankers, []string{m.Name})
+		}
 	}
 }
 

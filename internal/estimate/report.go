@@ -101,7 +101,8 @@ func (r *Report) writePrices(b *strings.Builder) {
 		{"prices of %s: those of the document (key prices)\n", declared},
 		{"prices of %s: list prices of " + catalogue.Date + " in US dollars, built into qtype; set prices in the model for others\n", builtin},
 		{"prices of %s: those of models.yaml, in US dollars\n", user},
-		{"no prices of %s: not part of the cost; set prices in the model\n", r.Unpriced},
+		{"no prices of %s: not part of the cost; set prices in the model, or in models.yaml\n", r.Unpriced},
+		{"calls of %s are only part of the worst case: searches find nothing\n", r.Rankers},
 	} {
 		if len(l.models) > 0 {
 			fmt.Fprintf(b, l.format, terminal.Clean(textfmt.List(l.models)))

@@ -30,6 +30,7 @@ type bound struct {
 	calls, tokens, money float64
 	perCall              float64  // the highest price of one call
 	perToken             float64  // the highest price of a token
+	byQuery              bool     // calls are charged that are not by tokens: a budget in tokens does not limit them
 	unpriced             []string // models without prices: nothing limits their money
 	unsized              []string // models without a context window: only a budget limits their tokens
 	endless              []string // why the number of calls is not limited
@@ -37,7 +38,7 @@ type bound struct {
 
 func (b *bound) add(c bound, times float64) {
 	b.calls, b.tokens, b.money = b.calls+times*c.calls, b.tokens+times*c.tokens, b.money+times*c.money
-	b.perCall, b.perToken = max(b.perCall, c.perCall), max(b.perToken, c.perToken)
+	b.perCall, b.perToken, b.byQuery = max(b.perCall, c.perCall), max(b.perToken, c.perToken), b.byQuery || c.byQuery
 	b.because(c)
 }
 
@@ -101,7 +102,7 @@ func (b *bound) moneyOf(budget *spec.Budget) float64 {
 	if len(b.unpriced) > 0 {
 		return money
 	}
-	if budget.Tokens > 0 {
+	if budget.Tokens > 0 && !b.byQuery {
 		money = min(money, float64(budget.Tokens)*b.perToken)
 	}
 	if budget.Calls > 0 && len(b.unsized) == 0 {
@@ -149,6 +150,9 @@ func stepBound(flow *spec.Flow, s *spec.StepPlan, within map[*spec.Flow]bool) bo
 	for _, m := range s.Models() {
 		all.add(callBound(m), rounds)
 	}
+	if ranker, ok := s.Step.(spec.ChargedRanker); ok {
+		all.add(rankBound(flow, s, ranker), 1)
+	}
 	for _, x := range s.Indexes() { // their models embed what is searched or stored
 		for _, m := range spec.Linked[spec.ModelEntity](spec.UsesOf(x), spec.RoleChatModel, spec.RoleEmbedding) {
 			all.add(callBound(m), rounds)
@@ -179,7 +183,12 @@ func judgements(flow *spec.Flow, s *spec.StepPlan) (calls float64, endless strin
 	if !ok || judge.ResultsPerCall() == 0 {
 		return 0, ""
 	}
-	results := 0.0
+	results, endless := resultsOf(flow, s)
+	return math.Ceil(results/float64(judge.ResultsPerCall())) * (1 + rerank.Repairs), endless
+}
+
+// resultsOf returns how many search results a step sorts, or why that has no limit.
+func resultsOf(flow *spec.Flow, s *spec.StepPlan) (results float64, endless string) {
 	for _, in := range s.Step.Common().Inputs {
 		if in.To == nil || !in.To.Type.IsList() {
 			continue
@@ -195,7 +204,31 @@ func judgements(flow *spec.Flow, s *spec.StepPlan) (calls float64, endless strin
 		}
 		results += found
 	}
-	return math.Ceil(results/float64(judge.ResultsPerCall())) * (1 + rerank.Repairs), ""
+	return results, ""
+}
+
+// rankBound returns the bound of one row of a step that calls the model of a service: every result fills the
+// window of the model, or is charged as one of the texts of a query.
+func rankBound(flow *spec.Flow, s *spec.StepPlan, ranker spec.ChargedRanker) bound {
+	m, charged := ranker.RankModel()
+	if !charged {
+		return bound{}
+	}
+	results, endless := resultsOf(flow, s)
+	b := bound{calls: 1, tokens: results * float64(m.Window)}
+	switch {
+	case endless != "":
+		b.endless = []string{endless}
+	case m.Prices == nil:
+		b.unpriced = []string{m.Name}
+	case m.Prices.Queries == nil && m.Window == 0:
+		b.unsized = []string{m.Name}
+	default:
+		rates := m.Prices.RatesAt(time.Now(), "", 0)
+		b.money = math.Ceil(results/spec.RankQueryTexts)*valueOf(rates.Queries)/1e3 + b.tokens*valueOf(rates.Input)/1e6
+		b.perCall, b.perToken, b.byQuery = b.money, valueOf(rates.Input)/1e6, valueOf(rates.Queries) > 0
+	}
+	return b
 }
 
 // limitOf returns the value of a key of a step; 0 if it has no such key.

@@ -71,12 +71,18 @@ func New(s *spec.Reranker, opts Options) (Ranker, error) {
 	if problems := spec.DecodeArguments(s.Args, args); len(problems) > 0 {
 		return nil, fmt.Errorf("args: %w", problems[0])
 	}
-	return build(s, row, args, opts.withDefaults())
+	made, err := build(s, row, args, opts.withDefaults())
+	return withPrices(made, s), err
 }
 
 // NewBedrock makes the Ranker of a BedrockReranker. It calls no server.
-func NewBedrock(auth *spec.AWSAuth, modelID string, opts Options) (Ranker, error) {
-	opts = opts.withDefaults()
+func NewBedrock(s *spec.BedrockReranker, opts Options) (Ranker, error) {
+	made, err := bedrockOf(s.Auth.To, s.ModelID, opts.withDefaults())
+	return withPrices(made, s), err
+}
+
+// bedrockOf makes a Ranker of Bedrock.
+func bedrockOf(auth *spec.AWSAuth, modelID string, opts Options) (Ranker, error) {
 	identity := awsauth.Options{Getenv: opts.Getenv, Secret: opts.Secret}
 	if auth != nil { // otherwise the user's own credentials go to their own service
 		identity.Getenv, identity.Policy = opts.Policy.Getenv(opts.Getenv), opts.Policy
@@ -108,7 +114,7 @@ func buildBedrock(s *spec.Reranker, _ spec.RankMethod, args any, opts Options) (
 	if !ok && s.Auth.To != nil {
 		return nil, fmt.Errorf("the method bedrock takes an auth of type aws; %s is %s", s.Auth.To.EntityID(), spec.TypeName(s.Auth.To))
 	}
-	return NewBedrock(auth, args.(*spec.BedrockArgs).ModelID, opts)
+	return bedrockOf(auth, args.(*spec.BedrockArgs).ModelID, opts)
 }
 
 func buildJudge(s *spec.Reranker, _ spec.RankMethod, args any, opts Options) (Ranker, error) {

@@ -41,10 +41,11 @@ type Choice struct {
 
 // Usage counts what the models of a call have used.
 type Usage struct {
-	Input  int     // tokens read, where the service reports them
-	Output int     // tokens written
-	Cost   float64 // by the prices of the models
-	Model  string  // the id of the model that was called, if it is not the step's own
+	Input   int     // tokens read, where the service reports them
+	Output  int     // tokens written
+	Queries int     // what a service charges for, if it does not charge for tokens
+	Cost    float64 // by the prices of the models
+	Model   string  // the id of the model that was called, if it is not the step's own
 }
 
 // Ranker sorts results. Implementations are safe for concurrent use.

@@ -50,7 +50,7 @@ func (s *service) Rank(ctx context.Context, req Request) ([]Choice, Usage, error
 			return nil, used, err
 		}
 		choices, usage, err := s.protocol.answer(raw)
-		used.Input += usage.Input
+		used.Input, used.Queries = used.Input+usage.Input, used.Queries+usage.Queries
 		if err == nil {
 			err = checked(choices, len(batch))
 		}
@@ -98,7 +98,8 @@ type rankAnswer struct {
 			Input float64 `json:"input_tokens"`
 		} `json:"tokens"`
 		Billed struct {
-			Input float64 `json:"input_tokens"`
+			Input    float64 `json:"input_tokens"`
+			Searches float64 `json:"search_units"`
 		} `json:"billed_units"`
 	} `json:"meta"`
 }
@@ -136,7 +137,7 @@ func readRanking(raw json.RawMessage) ([]Choice, Usage, error) {
 	if tokens == 0 {
 		tokens = a.Meta.Billed.Input
 	}
-	return choices, Usage{Input: max(a.Usage.Total, int(tokens))}, nil
+	return choices, Usage{Input: max(a.Usage.Total, int(tokens)), Queries: int(a.Meta.Billed.Searches)}, nil
 }
 
 // tei is the protocol of Hugging Face's Text Embeddings Inference.

@@ -152,7 +152,7 @@ func TestBedrock(t *testing.T) {
 	}
 	url, calls := serve(t, `{"results":[{"index":2,"relevanceScore":0.25},{"index":0,"relevanceScore":0.75}]}`)
 	vars := map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "us-east-1", "AWS_ENDPOINT_URL": url}
-	r, err := rerank.NewBedrock(nil, "cohere.rerank-v3-5:0", options(t, vars))
+	r, err := rerank.NewBedrock(&spec.BedrockReranker{ModelID: "cohere.rerank-v3-5:0"}, options(t, vars))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestBedrock_Requests(t *testing.T) {
 		"arn:aws:bedrock:x::y": "arn:aws:bedrock:x::y",
 	} {
 		*calls = nil
-		r, err := rerank.NewBedrock(auth, id, options(t, map[string]string{"AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME": url}))
+		r, err := rerank.NewBedrock(bedrockStep(auth, id), options(t, map[string]string{"AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME": url}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +195,7 @@ func TestBedrock_Requests(t *testing.T) {
 			}
 		}
 	}
-	r, err := rerank.NewBedrock(auth, "x", options(t, nil))
+	r, err := rerank.NewBedrock(bedrockStep(auth, "x"), options(t, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,4 +234,9 @@ func TestMethods(t *testing.T) {
 			t.Errorf("%s: %v", row.Name, err)
 		}
 	}
+}
+
+// bedrockStep is a step with an identity and a model.
+func bedrockStep(auth *spec.AWSAuth, id string) *spec.BedrockReranker {
+	return &spec.BedrockReranker{Auth: spec.Ref[*spec.AWSAuth]{To: auth}, ModelID: id}
 }
