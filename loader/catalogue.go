@@ -45,14 +45,12 @@ func Catalogue(ctx context.Context, path string, opts Options) (*catalogue.Catal
 // rows of the user precede the built-in ones, the names of Options.Models, and the server that the
 // environment names.
 func (f *loadState) setCatalogue(document *spec.Document, path string) {
-	models := document.Models
+	var models []spec.ModelEntity
 	var rankers []spec.ChargedRanker
-	if app := document.Application; app != nil {
-		for _, d := range app.Documents() {
-			models = append(models, d.Models...)
-			if d.Application != nil {
-				rankers = append(rankers, chargedRankers(d.Application.Flows)...)
-			}
+	for _, d := range document.Documents() {
+		models = append(models, d.Models...)
+		if d.Application != nil {
+			rankers = append(rankers, chargedRankers(d.Application.Flows)...)
 		}
 	}
 	if len(models)+len(rankers) == 0 {

@@ -15,3 +15,11 @@ func (a *Application) Documents() []*Document {
 	}
 	return all
 }
+
+// Documents returns the documents of the application, or a document that is a list of components itself.
+func (d *Document) Documents() []*Document {
+	if d.Application == nil {
+		return []*Document{d}
+	}
+	return d.Application.Documents()
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Problem returns the first key of a user's row whose value is wrong, with dots between nested keys and the
@@ -18,6 +19,8 @@ func (m *Model) Problem() (key, problem string) {
 		return "id", "a row needs the key id"
 	case strings.TrimSpace(m.ID) != m.ID:
 		return "id", fmt.Sprintf("id has spaces around it: %q", m.ID)
+	case strings.ContainsFunc(m.ID, unicode.IsControl) || strings.ContainsFunc(m.Provider, unicode.IsControl):
+		return "id", fmt.Sprintf("provider and id cannot have control characters: %q", m.Provider+"/"+m.ID)
 	case !slices.Contains([]Kind{"", Chat, Embedding, Rerank}, m.Kind):
 		return "kind", fmt.Sprintf("kind is chat, embedding or rerank, not %q", m.Kind)
 	case !slices.Contains([]Status{"", Active, Deprecated, Retired}, m.Status):

@@ -50,8 +50,8 @@ func checkModels(ctx context.Context, s *cli.Streams, path, format string, sandb
 		value, _ := p.Lookup(name)
 		return value
 	}
-	failed := false
-	for _, doc := range p.Document.Application.Documents() {
+	failed, asked := false, false
+	for _, doc := range p.Document.Documents() {
 		for _, e := range doc.Models {
 			m := e.Base()
 			if row, _ := spec.LookupProvider(m.Provider); row.Client == spec.MockClient || row.Client == spec.LocalClient {
@@ -61,6 +61,7 @@ func checkModels(ctx context.Context, s *cli.Streams, path, format string, sandb
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
+			asked = true
 			found := describeOffer(m, offered, err)
 			failed = failed || !found.OK
 			if err := found.write(s.Out, format); err != nil {
@@ -68,8 +69,12 @@ func checkModels(ctx context.Context, s *cli.Streams, path, format string, sandb
 			}
 		}
 	}
-	if failed {
+	switch {
+	case failed:
 		return cli.ErrSilent
+	case !asked:
+		_, err := fmt.Fprintln(s.Err, "the document has no models of servers")
+		return err
 	}
 	return nil
 }

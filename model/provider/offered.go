@@ -126,9 +126,24 @@ func askList(ctx context.Context, address string, header http.Header, c wire.Con
 	case err != nil:
 		return nil, fmt.Errorf("%s: %s", httpx.Server(req.URL), httpx.Reason(err))
 	case answer.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("%s: HTTP %d: %s", httpx.Server(req.URL), answer.StatusCode, httpx.Excerpt(httpx.Scrub(string(text), c.Key), 200))
+		return nil, fmt.Errorf("%s: HTTP %d: %s", httpx.Server(req.URL), answer.StatusCode, cmp.Or(reasonOf(text, c.Key), http.StatusText(answer.StatusCode)))
 	}
 	return readOffered(text)
+}
+
+// isDay reports whether a text is a day.
+func isDay(text string) bool {
+	_, err := time.Parse(time.DateOnly, text)
+	return err == nil
+}
+
+// reasonOf returns the message of an error's body.
+func reasonOf(text []byte, key string) string {
+	message := string(text)
+	if f, ok := wire.ParseAPIError(text); ok && f.Message != "" {
+		message = f.Message
+	}
+	return httpx.Excerpt(httpx.Scrub(message, key), 200)
 }
 
 // readOffered reads the list of OpenAI, Anthropic, Google or Ollama.
@@ -138,6 +153,9 @@ func readOffered(text []byte) ([]Offered, error) {
 		Models []json.RawMessage `json:"models"`
 	}
 	if err := json.Unmarshal(text, &list); err != nil || list.Data == nil && list.Models == nil {
+		if httpx.IsPage(string(text)) {
+			return nil, errors.New(strings.TrimSuffix("the answer is a web page, not a list of models: "+httpx.Excerpt(string(text), 200), ": "))
+		}
 		return nil, errors.New("the answer is not a list of models")
 	}
 	var all []Offered
@@ -153,7 +171,9 @@ func readOffered(text []byte) ([]Offered, error) {
 		}
 		var shutdown string
 		_ = json.Unmarshal(m.Shutdown, &shutdown) // none if it is not a text
-		shutdown, _, _ = strings.Cut(shutdown, "T")
+		if shutdown, _, _ = strings.Cut(shutdown, "T"); !isDay(shutdown) {
+			shutdown = ""
+		}
 		all = append(all, Offered{cmp.Or(m.ID, strings.TrimPrefix(m.Name, "models/")), shutdown})
 	}
 	return all, nil

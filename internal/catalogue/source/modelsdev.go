@@ -77,7 +77,7 @@ func readModelsDev(top map[string]json.RawMessage) (Rows, error) {
 		}
 		for id, text := range provider.Models {
 			var row modelsDevRow
-			if json.Unmarshal(text, &row) != nil {
+			if string(text) == "null" || json.Unmarshal(text, &row) != nil {
 				rows.Invalid = append(rows.Invalid, name+"/"+id+": not in the expected form")
 				continue
 			}

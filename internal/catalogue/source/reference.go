@@ -95,7 +95,7 @@ func readReference(text []byte) (Rows, error) {
 	dec.DisallowUnknownFields()
 	var list []referenceRow
 	if err := dec.Decode(&list); err != nil {
-		return Rows{}, err
+		return Rows{}, fmt.Errorf("the list has other values than rows: %s", plain(err))
 	}
 	var rows Rows
 	for _, r := range list {

@@ -61,8 +61,8 @@ func Read(text []byte) (Rows, error) {
 
 // read reads a file by its first value.
 func read(text []byte) (Rows, error) {
+	text = bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\ufeff")))
 	written := Written(text)
-	text = bytes.TrimSpace(text)
 	var top map[string]json.RawMessage
 	switch {
 	case written || bytes.HasPrefix(text, []byte("catalogue:")):
@@ -73,6 +73,8 @@ func read(text []byte) (Rows, error) {
 		return readLines(text)
 	case json.Unmarshal(text, &top) != nil:
 		return Rows{}, errors.New("the file is neither JSON nor JSON lines")
+	case top["provider"] != nil && top["id"] != nil: // one line
+		return readLines(text)
 	case top["sample_spec"] != nil || looksLikeLiteLLM(top):
 		return readLiteLLM(top), nil
 	}
@@ -83,9 +85,12 @@ func read(text []byte) (Rows, error) {
 func readLines(text []byte) (Rows, error) {
 	var rows Rows
 	for number, one := range bytes.Split(text, []byte("\n")) {
+		if len(bytes.TrimSpace(one)) == 0 {
+			continue
+		}
 		var m catalogue.Model
 		if err := json.Unmarshal(one, &m); err != nil {
-			return Rows{}, fmt.Errorf("line %d: %w", number+1, err)
+			return Rows{}, fmt.Errorf("line %d: %s", number+1, plain(err))
 		}
 		if m.ID != "" {
 			rows.Models = append(rows.Models, m)
@@ -93,7 +98,7 @@ func readLines(text []byte) (Rows, error) {
 		}
 		var s catalogue.Server
 		if err := json.Unmarshal(one, &s); err != nil {
-			return Rows{}, fmt.Errorf("line %d: %w", number+1, err)
+			return Rows{}, fmt.Errorf("line %d: %s", number+1, plain(err))
 		}
 		rows.Servers = append(rows.Servers, s)
 	}
@@ -103,13 +108,22 @@ func readLines(text []byte) (Rows, error) {
 // readYAML reads a models.yaml: the rows below catalogue.
 func readYAML(text []byte) (Rows, error) {
 	var file struct {
-		Rows []map[string]any `yaml:"catalogue"`
+		Rows any `yaml:"catalogue"`
 	}
 	if err := yaml.Unmarshal(text, &file); err != nil {
 		return Rows{}, err
 	}
+	list, ok := file.Rows.([]any)
+	if !ok && file.Rows != nil {
+		return Rows{}, errors.New("catalogue must be a list of rows")
+	}
 	var rows Rows
-	for i, row := range file.Rows {
+	for i, item := range list {
+		row, ok := item.(map[string]any)
+		if !ok {
+			rows.Invalid = append(rows.Invalid, fmt.Sprintf("row %d: a row must be a mapping", i+1))
+			continue
+		}
 		for key, value := range row {
 			if day, isTime := value.(time.Time); isTime {
 				row[key] = day.Format(time.DateOnly)
@@ -123,12 +137,23 @@ func readYAML(text []byte) (Rows, error) {
 			err = in.Decode(&m)
 		}
 		if err != nil {
-			rows.Invalid = append(rows.Invalid, fmt.Sprintf("row %d: %s", i+1, strings.TrimPrefix(err.Error(), "json: ")))
+			rows.Invalid = append(rows.Invalid, fmt.Sprintf("row %d: %s", i+1, plain(err)))
 			continue
 		}
 		rows.Models = append(rows.Models, m)
 	}
 	return rows, nil
+}
+
+// plain returns an error of the JSON decoder without types of Go.
+func plain(err error) string {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		if wrong.Field == "" {
+			return "a row must be an object, not a " + wrong.Value
+		}
+		return fmt.Sprintf("%s cannot be a %s", wrong.Field, wrong.Value)
+	}
+	return strings.TrimPrefix(err.Error(), "json: ")
 }
 
 // Lines writes rows as JSON lines: servers, then models.

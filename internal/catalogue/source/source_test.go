@@ -99,6 +99,11 @@ func TestRead_Invalid(t *testing.T) {
 		"huge price":     {`{"a": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 1}, "b": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 1e305}}`, "openai/b: a price is dollars", true},
 		"null price":     {`{"a": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": null, "max_input_tokens": 1e300}}`, "", false},
 		"models.yaml":    {"catalogue:\n  - {provider: openai, id: a, shutdown_date: 2027-01-31, prices: {input: 1}}\n  - {provider: openai, id: b, foo: 1}\n", "row 2: unknown field", true},
+		"no object":      {`{"openai": {"models": {"a": {"id": "a", "cost": {"input": 1}}, "b": null}}}`, "openai/b: not in the expected form", true},
+		"a control sign": {`{"openai": {"models": {"a": {"id": "a", "cost": {"input": 1}}, "b\u001b": {"cost": {"input": 1}}}}}`, "control characters", true},
+		"one line":       {"\ufeff" + `{"provider":"openai","id":"a","prices":{"input":1}}`, "", true},
+		"empty lines":    {`{"provider":"openai","id":"a","prices":{"input":1}}` + "\r\n\n" + `{"provider":"openai","id":"b","prices":{"input":-1}}` + "\n", "openai/b: a price cannot be negative", true},
+		"no mapping":     {"catalogue:\n  - {provider: openai, id: a, prices: {input: 1}}\n  - 5\n", "row 2: a row must be a mapping", true},
 		"duplicate":      {"catalogue:\n  - {provider: openai, id: a, prices: {input: 1}}\n  - {provider: openai, id: A}\n", "openai/A: another row", true},
 	} {
 		rows, err := source.Read([]byte(c.text))
@@ -110,9 +115,10 @@ func TestRead_Invalid(t *testing.T) {
 
 // TestRead_Other rejects other files.
 func TestRead_Other(t *testing.T) {
-	for _, text := range []string{"", "hello", "7", "{}", "[]", "catalogue: []", "catalogue: [{provider: openai, id: a, foo: 1}]", `{"a": 1}`, "[1]", `[{"provider": "x", "id": "y", "new_key": 1}]`, `{"provider":"a"` + "\n{"} {
-		if rows, err := source.Read([]byte(text)); err == nil {
-			t.Errorf("%q = %+v", text, rows)
+	for _, text := range []string{"", "hello", "7", "{}", "[]", "catalogue: []", "catalogue: 7", "catalogue: [{provider: openai, id: a, foo: 1}]", `{"a": 1}`, "[1]", `[{"provider": "x", "id": "y", "new_key": 1}]`, `{"provider":"a"` + "\n{"} {
+		rows, err := source.Read([]byte(text))
+		if err == nil || strings.Contains(err.Error(), "source.") || strings.Contains(err.Error(), "interface") {
+			t.Errorf("%q = %+v, %v", text, rows, err)
 		}
 	}
 }

@@ -1,12 +1,14 @@
 package author
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -88,9 +90,12 @@ func listModels(s *cli.Streams, known *catalogue.Catalogue, word, format string)
 
 // unknownModel returns the error of a name that the catalogue does not have.
 func unknownModel(known *catalogue.Catalogue, name string) error {
-	provider, id, ok := strings.Cut(name, "/")
-	if !ok {
+	provider, id, ok := strings.Cut(strings.ToLower(name), "/")
+	switch {
+	case !ok || id == "":
 		provider, id = "", name
+	case !known.HasProvider(provider):
+		provider = ""
 	}
 	if near := known.Nearest(provider, id); len(near) > 0 {
 		return fmt.Errorf("the catalogue has no model %q; similar names: %s", name, strings.Join(near, ", "))
@@ -180,8 +185,8 @@ func modelsNamed(known *catalogue.Catalogue, name string) []catalogue.Model {
 			found = append(found, *m)
 		}
 	}
-	if provider, id, ok := strings.Cut(name, "/"); ok && slices.Contains(providers, provider) {
-		add(provider, id)
+	if provider, id, ok := strings.Cut(name, "/"); ok && slices.Contains(providers, strings.ToLower(provider)) {
+		add(strings.ToLower(provider), id)
 		return found
 	}
 	for _, provider := range providers {
@@ -273,6 +278,9 @@ fetched without this command. Review the file: its rows decide what calls cost.`
   qtype models update model_prices_and_context_window.json -o shared/models.yaml`,
 		Args: cli.Arguments("a file or an address: qtype models update FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if output == "" || args[0] == "" {
+				return terminal.Usagef("the name of the file is empty")
+			}
 			text, err := readSource(c.Context(), args[0])
 			if err != nil {
 				return err
@@ -282,7 +290,7 @@ fetched without this command. Review the file: its rows decide what calls cost.`
 				return fmt.Errorf("%s: %w", remotefs.Redacted(args[0]), err)
 			}
 			updates := source.Updates(rows.Models, nil)
-			made, err := source.YAML(updates, remotefs.Redacted(args[0]))
+			made, err := source.YAML(updates, httpx.SingleLine(remotefs.Redacted(args[0]), 300))
 			if err != nil {
 				return err
 			}
@@ -303,7 +311,7 @@ fetched without this command. Review the file: its rows decide what calls cost.`
 				}
 				fmt.Fprintf(s.Err, "not written: %s\n", terminal.Clean(problem))
 			}
-			_, err = fmt.Fprintf(s.Err, "%s: %s read, %s differ from the built-in catalogue, %s not used, %s wrong\n", output,
+			_, err = fmt.Fprintf(s.Err, "%s: %s read, %s differ from the built-in catalogue, %s not used, %s wrong\n", cmp.Or(to, "standard output"),
 				textfmt.Count(len(rows.Models), "model"), textfmt.Thousands(len(updates)), textfmt.Thousands(len(rows.Skipped)), textfmt.Thousands(len(rows.Invalid)))
 			return err
 		},
@@ -321,13 +329,16 @@ const maxSource = 32 << 20
 // readSource reads a file or an address.
 func readSource(ctx context.Context, name string) ([]byte, error) {
 	if _, remote := remotefs.Remote(name); !remote {
-		return readLocal(name)
+		return readLocal(remotefs.Path(name))
+	}
+	if u, err := url.Parse(name); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("%s: not an http or https address", remotefs.Redacted(name))
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, name, nil)
 	if err != nil {
-		return nil, errors.New("the address cannot be read: it must be an http or https address")
+		return nil, errors.New("the address cannot be read: it is not a URL")
 	}
 	answer, err := (&http.Client{CheckRedirect: httpx.CheckRedirect}).Do(req)
 	if err != nil {
@@ -335,7 +346,8 @@ func readSource(ctx context.Context, name string) ([]byte, error) {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: HTTP %d", remotefs.Redacted(name), answer.StatusCode)
+		page, _ := io.ReadAll(io.LimitReader(answer.Body, 64<<10)) // an incomplete body is good enough
+		return nil, fmt.Errorf("%s: HTTP %d: %s", remotefs.Redacted(name), answer.StatusCode, cmp.Or(httpx.Excerpt(string(page), 200), http.StatusText(answer.StatusCode)))
 	}
 	return readLimited(answer.Body, remotefs.Redacted(name))
 }
