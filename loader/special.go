@@ -43,6 +43,8 @@ func (d *decoder) decodeSpecial(n *node, v reflect.Value, at target) bool {
 	case *any:
 		hideNamed(n)
 		*to = d.decodeAny(n)
+	case **spec.Approval:
+		*to = d.decodeApproval(n, at)
 	case **spec.StepItem:
 		*to = d.decodeStepItem(n, at)
 	default:
@@ -289,6 +291,21 @@ func (d *decoder) decodePathRef(n *node, to *spec.PathRef, at target) {
 	case uri.kind != broken:
 		d.decodeText(uri, target{owner: at.owner, name: at.name + ".uri"}, func(s string) { to.URI = s })
 	}
+}
+
+// decodeApproval decodes the id of a tool, {$ref: id} or {tool: id, by: [role:NAME]}.
+func (d *decoder) decodeApproval(n *node, at target) *spec.Approval {
+	a := new(spec.Approval)
+	if n.kind == mapping && !n.has("$ref") && !n.has("id") {
+		d.decodeStruct(n, reflect.ValueOf(a).Elem(), at.title())
+		return a
+	}
+	d.decodeReference(n, &a.Tool, at)
+	if spec.IsEmpty(&a.Tool) {
+		return nil
+	}
+	a.SetPosition(n.place())
+	return a
 }
 
 // decodeStepItem decodes a step or {$ref: id}; it returns nil if neither is possible.

@@ -1,10 +1,46 @@
 package spec
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Approval is a tool of an Agent whose calls a person approves; {tool: ID, by: [role:NAME]} names who.
+type Approval struct {
+	Positioned
+	// Tool is the id of the tool.
+	Tool Ref[Tool] `yaml:"tool" jsonschema:"required" role:"-"`
+	// By are those who may decide on a server: caller is who has started the run, role:NAME is everyone with the role. Without it the caller decides.
+	By []string `yaml:"by" nonempty:"true"`
+}
+
+// ByCaller is the entry of Approval.By for the caller who has started the run.
+const ByCaller = "caller"
+
+// CheckDecider returns an error if a text is not a valid entry of Approval.By.
+func CheckDecider(entry string) error {
+	name, isRole := strings.CutPrefix(entry, RolePrefix)
+	if entry == ByCaller || isRole && IsPrincipalName(name) {
+		return nil
+	}
+	return fmt.Errorf("%q is neither caller nor role:NAME", entry)
+}
+
+// MayDecide reports whether a person with roles may decide about a call. by is Approval.By; isCaller
+// reports whether the person has started the run.
+func MayDecide(by, roles []string, isCaller bool) bool {
+	if isCaller && (len(by) == 0 || slices.Contains(by, ByCaller)) {
+		return true
+	}
+	return slices.ContainsFunc(roles, func(role string) bool { return slices.Contains(by, RolePrefix+role) })
+}
+
 // ApprovedTools returns the ids of the tools that the agent calls only after approval.
 func (a *Agent) ApprovedTools() []string {
 	ids := make([]string, len(a.Approve))
-	for i, ref := range a.Approve {
-		ids[i] = ref.ID
+	for i, entry := range a.Approve {
+		ids[i] = entry.Tool.ID
 	}
 	return ids
 }

@@ -163,8 +163,8 @@ type Agent struct {
 	Repeatable []Ref[Tool] `yaml:"repeatable" role:"-"`
 	// ParallelTools runs the tool calls of one model response in parallel instead of one after the other.
 	ParallelTools bool `yaml:"parallel_tools" default:"false"`
-	// Approve are the ids of those tools that are called only after a person approved the call.
-	Approve []Ref[Tool] `yaml:"approve" role:"-"`
+	// Approve are those tools that are called only after a person approved the call: their ids, or mappings that also name who decides.
+	Approve []*Approval `yaml:"approve"`
 	// Handoffs are the ids of flows to which the model may transfer the conversation. The flow's answer is the answer of the step, and with a memory the next turns of the session go to the flow until an Agent in it hands the conversation back.
 	Handoffs []Ref[*Flow] `yaml:"handoffs" role:"handoff"`
 	// Sources is a variable with search results. The model reads them with numbers, and those that its answer cites, as in [1], are the sources of the answer.

@@ -15,10 +15,10 @@ import (
 
 // approver asks for confirmation before tools are called that require it.
 type approver struct {
-	tools  map[string]bool // by their ids
-	answer tool.Approver   // nil if only the caller of a run may have one
-	audit  *tool.Audit     // records the decisions; nil for none
-	mu     sync.Mutex      // answer has one question at a time, even where calls run at the same time
+	tools  map[string][]string // who decides about the calls of tools, by their ids: spec.Approval.By
+	answer tool.Approver       // nil if only the caller of a run may have one
+	audit  *tool.Audit         // records the decisions; nil for none
+	mu     sync.Mutex          // answer has one question at a time, even where calls run at the same time
 }
 
 // NoApproverError reports that a tool requires approval and that no approver is configured.
@@ -51,19 +51,26 @@ func (e *Env) approval(s *spec.Agent) (*approver, error) {
 	if len(s.Approve) == 0 {
 		return nil, nil
 	}
-	a := &approver{tools: map[string]bool{}, answer: e.Approve, audit: e.Audit}
-	for _, ref := range s.Approve {
-		if ref.To == nil {
+	a := &approver{tools: map[string][]string{}, answer: e.Approve, audit: e.Audit}
+	for _, entry := range s.Approve {
+		if entry.Tool.To == nil {
 			return nil, fmt.Errorf("a tool is not linked")
 		}
-		a.tools[ref.To.EntityID()] = true
+		a.tools[entry.Tool.To.EntityID()] = entry.By
 	}
 	return a, nil
 }
 
 // confirm returns nil if the call may proceed, else the error that the model gets.
 func (a *approver) confirm(ctx context.Context, info tool.Info, args map[string]any) error {
-	if a == nil || !a.tools[info.ID] && !a.tools[info.Set] {
+	if a == nil {
+		return nil
+	}
+	by, listed := a.tools[info.ID]
+	if !listed {
+		by, listed = a.tools[info.Set]
+	}
+	if !listed {
 		return nil
 	}
 	var fields []value.Field
@@ -72,22 +79,27 @@ func (a *approver) confirm(ctx context.Context, info tool.Info, args map[string]
 			fields = append(fields, value.Field{Name: in.ID, Value: v})
 		}
 	}
-	return a.ask(ctx, info, value.JSON(value.NewRecord("", fields...)))
+	return a.ask(ctx, info, by, value.JSON(value.NewRecord("", fields...)))
 }
 
 // hosted returns the result of a call by which a provider asks whether it may call a hosted tool.
 func (a *approver) hosted(ctx context.Context, info tool.Info, given *value.Record) (toolResult, error) {
-	if a == nil || !a.tools[info.ID] {
+	var by []string
+	listed := a != nil
+	if listed {
+		by, listed = a.tools[info.ID]
+	}
+	if !listed {
 		return nil, &redact.PublicError{Err: fmt.Errorf("%s was not called: it requires approval, and approve of the agent does not list it", info.Name)}
 	}
-	if err := a.ask(ctx, info, value.JSON(given)); err != nil {
+	if err := a.ask(ctx, info, by, value.JSON(given)); err != nil {
 		return nil, err
 	}
 	return textResult(model.Approved), nil
 }
 
-// ask returns nil if a person approves a call with these arguments, else the error that the model gets.
-func (a *approver) ask(ctx context.Context, info tool.Info, given []byte) error {
+// ask returns nil if one of those who decide approves a call with these arguments, else the error that the model gets.
+func (a *approver) ask(ctx context.Context, info tool.Info, by []string, given []byte) error {
 	// The approver of a run is not called one at a time: it announces the calls of a round together
 	// (see tool.Round), and a run that waits for a person must not delay others.
 	answer := tool.ApproverOf(ctx, nil)
@@ -102,8 +114,9 @@ func (a *approver) ask(ctx context.Context, info tool.Info, given []byte) error 
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	yes, reason, err := answer(ctx, tool.Request{Tool: info, Args: given, Caller: tool.CallerOf(ctx)})
-	if failed := a.audit.Approval(ctx, info.ID, given, yes, reason, err); failed != nil {
+	var decider string
+	yes, reason, err := answer(ctx, tool.Request{Tool: info, Args: given, Caller: tool.CallerOf(ctx), By: by, Decided: func(name string) { decider = name }})
+	if failed := a.audit.Approval(ctx, info.ID, given, tool.Decision{Approved: yes, Reason: reason, By: decider, Err: err}); failed != nil {
 		return errors.Join(err, failed)
 	}
 	switch {

@@ -29,13 +29,14 @@ type AuditRecord struct {
 	Step        string          `json:"step,omitempty"`        // the id of the step
 	Session     string          `json:"session,omitempty"`     // the session of the row
 	Row         int64           `json:"row,omitempty"`         // the number of the row, counted from 1
-	Principal   string          `json:"principal,omitempty"`   // for whom the tool is called, and who approves
+	Principal   string          `json:"principal,omitempty"`   // for whom the tool is called
 	Tool        string          `json:"tool"`                  // the id of the tool
 	ModelCall   string          `json:"model_call,omitempty"`  // the model's id of the call
 	Arguments   json.RawMessage `json:"arguments,omitempty"`   // without secrets; absent if they are large
 	Digest      string          `json:"arguments_digest"`      // SHA-256 of the arguments without secrets
 	Decision    AuditDecision   `json:"decision,omitempty"`    // approval: the decision
 	Reason      string          `json:"reason,omitempty"`      // approval: the reason of a rejection
+	Decider     string          `json:"decider,omitempty"`     // approval: who has decided, if it is known
 	Status      AuditStatus     `json:"status,omitempty"`      // result: how the call ended
 	Error       string          `json:"error,omitempty"`       // approval, result: the error
 }
@@ -111,17 +112,25 @@ func (e *AuditError) Error() string {
 // Unwrap returns the cause.
 func (e *AuditError) Unwrap() error { return e.Err }
 
-// Approval records a decision about a call. reason is that of a rejection.
-func (a *Audit) Approval(ctx context.Context, id string, args []byte, yes bool, reason string, failed error) error {
+// Decision is a decision about a call.
+type Decision struct {
+	Approved bool
+	Reason   string // of a rejection
+	By       string // who has decided, if it is known
+	Err      error  // why there is no decision
+}
+
+// Approval records a decision about a call.
+func (a *Audit) Approval(ctx context.Context, id string, args []byte, d Decision) error {
 	if a == nil {
 		return nil
 	}
 	r := a.record(ctx, id, args)
-	r.Event, r.Decision, r.Reason = AuditApproval, AuditRejected, a.Redactor.String(reason)
+	r.Event, r.Decision, r.Reason, r.Decider = AuditApproval, AuditRejected, a.Redactor.String(d.Reason), d.By
 	switch {
-	case failed != nil:
-		r.Decision, r.Error = AuditUndecided, a.Redactor.String(failed.Error())
-	case yes:
+	case d.Err != nil:
+		r.Decision, r.Error = AuditUndecided, a.Redactor.String(d.Err.Error())
+	case d.Approved:
 		r.Decision = AuditApproved
 	}
 	return a.write(r)

@@ -33,24 +33,24 @@ func TestAudit_Records(t *testing.T) {
 	a := auditOf(&records, "")
 	ctx := tool.WithAuditFlow(tool.WithCaller(t.Context(), tool.Caller{Step: "help", Session: "s", Row: 2, CallID: "c1", AuditCall: a.NewCall()}), "talk")
 	args := []byte(`{"order": 12345678901234567890, "password": "abc", "note": "marker-7716-secret", "list": [{"api_key": 1}]}`)
-	testkit.Must(t, a.Approval(ctx, "refund", args, true, "", nil))
+	testkit.Must(t, a.Approval(ctx, "refund", args, tool.Decision{Approved: true, By: "ann"}))
 	_, err := a.Do(ctx, "refund", args, func() (any, error) { return nil, errors.New("marker-7716-secret is wrong") })
 	if err == nil {
 		t.Error("the error of the call is lost")
 	}
-	testkit.Must(t, a.Approval(ctx, "refund", args, false, "too much", nil))
-	testkit.Must(t, a.Approval(ctx, "refund", args, false, "", errors.New("the caller left")))
+	testkit.Must(t, a.Approval(ctx, "refund", args, tool.Decision{Reason: "too much"}))
+	testkit.Must(t, a.Approval(ctx, "refund", args, tool.Decision{Err: errors.New("the caller left")}))
 	var got []string
 	for _, r := range records {
 		if r.Call != records[0].Call || r.Call == "" || r.Digest != records[0].Digest || r.Time.IsZero() {
 			t.Errorf("the record is %+v", r)
 		}
-		got = append(got, fmt.Sprint(r.Event, r.Decision, r.Status, r.Reason, r.Error))
+		got = append(got, fmt.Sprint(r.Event, r.Decision, r.Status, r.Decider, r.Reason, r.Error))
 		if r.Application+r.Flow+r.Step+r.Session+r.Principal+r.Tool+r.ModelCall != "shoptalkhelpsadarefundc1" || r.Row != 2 {
 			t.Errorf("the record is %+v", r)
 		}
 	}
-	want := []string{"approvalapproved", "call", "resulterror*** is wrong", "approvalrejectedtoo much", "approvalundecidedthe caller left"}
+	want := []string{"approvalapprovedann", "call", "resulterror*** is wrong", "approvalrejectedtoo much", "approvalundecidedthe caller left"}
 	if !slices.Equal(got, want) {
 		t.Errorf("the records are %q, want %q", got, want)
 	}
@@ -71,7 +71,7 @@ func TestAudit_Refuses(t *testing.T) {
 		}
 	}
 	var records []tool.AuditRecord
-	if err := auditOf(&records, tool.AuditApproval).Approval(t.Context(), "pay", []byte("{}"), true, "", nil); err == nil {
+	if err := auditOf(&records, tool.AuditApproval).Approval(t.Context(), "pay", []byte("{}"), tool.Decision{Approved: true}); err == nil {
 		t.Error("an approval that cannot be recorded is accepted")
 	}
 }
@@ -114,7 +114,7 @@ func TestAudit_Panic(t *testing.T) {
 func TestAudit_None(t *testing.T) {
 	var a *tool.Audit
 	result, err := a.Do(t.Context(), "t", nil, func() (any, error) { return 7, nil })
-	if result != 7 || err != nil || a.NewCall() != "" || a.Approval(t.Context(), "t", nil, true, "", nil) != nil {
+	if result != 7 || err != nil || a.NewCall() != "" || a.Approval(t.Context(), "t", nil, tool.Decision{Approved: true}) != nil {
 		t.Errorf("the result is %v, %v", result, err)
 	}
 }

@@ -37,6 +37,9 @@ type Request struct {
 	Outputs []*spec.Variable // what the result should contain
 	Args    []byte           // the arguments, a JSON object in the order of the tool's inputs
 	Caller  Caller           // the caller
+
+	By      []string          // of an approval: who may decide, as spec.Approval.By; nil: the caller of the run
+	Decided func(name string) // of an approval, may be nil: reports who has decided, if an Approver knows it
 }
 
 // ClientHandler runs a call of a client tool. It returns an object with the tool's

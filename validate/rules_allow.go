@@ -6,8 +6,8 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// allowRules returns the rules of who may call a flow on a server.
-func allowRules() []rule { return []rule{malformedAllow(), neverAllowed()} }
+// allowRules returns the rules of who may call a flow, and decide about calls of tools, on a server.
+func allowRules() []rule { return []rule{malformedAllow(), neverAllowed(), malformedDecider()} }
 
 func malformedAllow() rule {
 	return rule{code: "QT490", title: "invalid entry of allow",
@@ -43,6 +43,27 @@ func neverAllowed() rule {
 			for i, entry := range f.Allow {
 				if slices.Contains(f.Allow[:i], entry) {
 					p.report(at.Index(i).Span(), "the entry %q of allow can never match: it is already in the list", entry)
+				}
+			}
+		})}
+}
+
+func malformedDecider() rule {
+	return rule{code: "QT498", title: "invalid entry of by",
+		doc: "Who decides about the calls of a tool is `caller`, who has started the run, or `role:NAME`, everyone with a role. " +
+			"Remove `by` if the caller decides.",
+		sample: sample{head: sampleModel + `
+tools:
+  - {type: ClientTool, id: pay, name: pay, description: Pays}`,
+			in: "question: ChatMessage", out: "answer: ChatMessage",
+			steps: "- {type: Agent, id: help, model: writer, tools: [pay], approve: [{tool: pay, by: [⟦support│role:support⟧]}], inputs: [question], outputs: [answer]}"},
+		check: on(func(p *ruleContext, s *spec.Agent) {
+			for _, a := range s.Approve {
+				for i, entry := range a.By {
+					if err := spec.CheckDecider(entry); err != nil {
+						p.list.Add(p.reportAt(a.Position().Field("by").Index(i).Span(), "agent %q: %s", s.ID, err).
+							WithHint("write role:%s if it is a role", entry))
+					}
 				}
 			}
 		})}

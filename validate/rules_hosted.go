@@ -31,7 +31,7 @@ tools:
 				if !ok {
 					continue
 				}
-				i := slices.IndexFunc(s.Approve, func(r spec.Ref[spec.Tool]) bool { return r.To == ref.To })
+				i := slices.IndexFunc(s.Approve, func(a *spec.Approval) bool { return a.Tool.To == ref.To })
 				for _, m := range models {
 					if asks, known := hosted.AsksApproval(m); known && asks != (i >= 0) {
 						p.reportApproval(s, ref, i, m)
@@ -52,7 +52,7 @@ tools:
 // or is not in it although the provider does. i is its index in approve, negative for none.
 func (p *ruleContext) reportApproval(s *spec.Agent, ref spec.Ref[spec.Tool], i int, m *spec.Model) {
 	if i >= 0 {
-		p.report(s.Approve[i].Span, "agent %q: the provider of the model %q runs the tool %q without asking, so that a person cannot approve its calls", s.ID, m.ID, ref.ID)
+		p.report(s.Approve[i].Tool.Span, "agent %q: the provider of the model %q runs the tool %q without asking, so that a person cannot approve its calls", s.ID, m.ID, ref.ID)
 		return
 	}
 	p.list.Add(p.reportAt(ref.Span, "agent %q: the provider of the model %q asks for an approval of each call of the tool %q", s.ID, m.ID, ref.ID).

@@ -24,19 +24,20 @@ tools:
 			in: "question: ChatMessage", out: "answer: ChatMessage",
 			steps: "- {type: Agent, id: help, model: writer, tools: [books⟦│, pay⟧], approve: [pay], inputs: [question], outputs: [answer]}"},
 		check: on(func(p *ruleContext, s *spec.Agent) {
-			p.reportOtherTools(s, s.Approve, "approve")
-			p.reportOtherTools(s, s.Repeatable, "repeatable")
+			for _, a := range s.Approve {
+				p.reportOtherTool(s, &a.Tool, "approve")
+			}
+			for i := range s.Repeatable {
+				p.reportOtherTool(s, &s.Repeatable[i], "repeatable")
+			}
 		})}
 }
 
-// reportOtherTools reports tools in the list of a key that the agent does not have.
-func (p *ruleContext) reportOtherTools(s *spec.Agent, listed []spec.Ref[spec.Tool], key string) {
-	for i := range listed {
-		ref := &listed[i]
-		if ref.To != nil && !slices.ContainsFunc(s.Tools, func(r spec.Ref[spec.Tool]) bool { return r.To == ref.To }) {
-			p.list.Add(p.reportAt(ref.Span, "agent %q does not have the tool %q", s.ID, ref.ID).
-				WithHint("add %s to its tools, or remove it from %s", ref.ID, key))
-		}
+// reportOtherTool reports a tool in the list of a key that the agent does not have.
+func (p *ruleContext) reportOtherTool(s *spec.Agent, ref *spec.Ref[spec.Tool], key string) {
+	if ref.To != nil && !slices.ContainsFunc(s.Tools, func(r spec.Ref[spec.Tool]) bool { return r.To == ref.To }) {
+		p.list.Add(p.reportAt(ref.Span, "agent %q does not have the tool %q", s.ID, ref.ID).
+			WithHint("add %s to its tools, or remove it from %s", ref.ID, key))
 	}
 }
 

@@ -53,6 +53,9 @@ func (q *asker) approve(ctx context.Context, call tool.Request) (yes bool, reaso
 		return true, "", nil
 	}
 	a, err := q.ask(ctx, durable.Approval, call)
+	if call.Decided != nil {
+		call.Decided(a.By)
+	}
 	return a.Approved, a.Reason, err
 }
 
@@ -88,7 +91,7 @@ func (q *asker) ask(ctx context.Context, kind durable.RequestKind, call tool.Req
 		req.Schema = tool.Schema(call.Outputs)
 	}
 	t := call.Tool
-	shown := streamedRequest{Kind: kind, Tool: streamedTool{ID: t.ID, Set: t.Set, Name: t.Name, Description: t.Description}, Args: call.Args, Caller: call.Caller}
+	shown := streamedRequest{Kind: kind, Tool: streamedTool{ID: t.ID, Set: t.Set, Name: t.Name, Description: t.Description}, Args: call.Args, Caller: call.Caller, By: call.By}
 	tool.Announce(ctx, asked{req, shown}, q.open)
 	<-ctx.Done()
 	return durable.Answer{}, context.Cause(ctx)

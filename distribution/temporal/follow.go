@@ -190,7 +190,7 @@ func requestKey(r *streamedRequest) string { return string(r.Kind) + "-" + r.Cal
 // model gets the reason.
 func (f *follower) answer(ctx context.Context, at int, r *streamedRequest) {
 	t := r.Tool
-	call := tool.Request{Tool: tool.Info{ID: t.ID, Set: t.Set, Name: t.Name, Description: t.Description}, Args: r.Args, Caller: r.Caller}
+	call := tool.Request{Tool: tool.Info{ID: t.ID, Set: t.Set, Name: t.Name, Description: t.Description}, Args: r.Args, Caller: r.Caller, By: r.By}
 	for _, declared := range f.job.App.Spec().AllTools() {
 		if c, ok := declared.(*spec.ClientTool); ok && c.ID == t.ID && r.Kind == durable.ClientTool {
 			call.Outputs = c.Outputs
@@ -206,7 +206,7 @@ func (f *follower) answer(ctx context.Context, at int, r *streamedRequest) {
 	case err != nil:
 		given.Error = err.Error()
 	default:
-		given.Answer = durable.Answer{Approved: answer.Approved != nil && *answer.Approved, Reason: answer.Reason, Result: answer.Result, Error: answer.Error}
+		given.Answer = durable.Answer{Approved: answer.Approved != nil && *answer.Approved, Reason: answer.Reason, Result: answer.Result, Error: answer.Error, By: answer.By}
 		if r.Kind == durable.Approval {
 			given.Result, given.Error = nil, ""
 		}

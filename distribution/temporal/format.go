@@ -71,6 +71,7 @@ type streamedRequest struct {
 	Tool   streamedTool
 	Args   []byte
 	Caller tool.Caller
+	By     []string `json:",omitempty"` // who may decide: spec.Approval.By
 }
 
 // streamedTool is the part of a tool.Info that people see.

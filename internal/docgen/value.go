@@ -27,6 +27,9 @@ var special = map[reflect.Type]string{
 	reflect.TypeFor[spec.Document]():    "document, mostly by `!include`",
 }
 
+// short describes the shorter form of structs that have one.
+var short = map[reflect.Type]string{reflect.TypeFor[spec.Approval](): "id of a [tool](tools.md), or "}
+
 // plain describes Go's own types.
 var plain = map[reflect.Kind]string{
 	reflect.String: "text", reflect.Int: "integer", reflect.Int64: "integer", reflect.Float64: "number",
@@ -51,7 +54,7 @@ func (g *generator) valueOf(t reflect.Type) (string, error) {
 		item, err := g.valueOf(t.Elem())
 		return "mapping: " + item, err
 	case reflect.Struct:
-		return fmt.Sprintf("[%s](%s#%s)", heading(t), g.page[t], anchor(heading(t))), nil
+		return short[t] + fmt.Sprintf("[%s](%s#%s)", heading(t), g.page[t], anchor(heading(t))), nil
 	}
 	for _, u := range spec.Unions() {
 		if u.Type == t {

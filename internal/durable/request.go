@@ -33,4 +33,5 @@ type Answer struct {
 	Reason   string          `json:"reason,omitempty"` // of a rejection, for the model
 	Result   json.RawMessage `json:"result,omitempty"` // of a client tool
 	Error    string          `json:"error,omitempty"`  // why a client tool failed, for the model
+	By       string          `json:"by,omitempty"`     // who has answered, if it is a caller of a server
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/qtype-dev/qtype/internal/redact"
+	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
@@ -58,6 +60,13 @@ func (a *sessionAsker) ask(ctx context.Context, question *sdk.ElicitParams) (*sd
 // Approve is a tool.Approver: it requests approval from the user of the MCP client that
 // has started the run.
 func Approve(ctx context.Context, call tool.Request) (yes bool, reason string, err error) {
+	p := access.PrincipalOf(ctx)
+	if !spec.MayDecide(call.By, p.Roles, true) {
+		return false, "", &redact.PublicError{Err: fmt.Errorf("a call of %s is decided by %s, and MCP clients cannot wait for others", call.Tool.Name, strings.Join(call.By, " or "))}
+	}
+	if call.Decided != nil {
+		call.Decided(p.Name)
+	}
 	schema := map[string]any{
 		"type": "object",
 		"properties": map[string]any{

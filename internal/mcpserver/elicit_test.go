@@ -13,6 +13,7 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/mcpserver"
+	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/tool"
@@ -184,6 +185,17 @@ func TestHandleClientTool_NoClient(t *testing.T) {
 		testkit.Must(t, err)
 		if row.Err == nil || !strings.Contains(row.Err.Error(), "the run was not started by an MCP client") {
 			t.Errorf("got %v", row.Err)
+		}
+	}
+}
+
+// A call that a role decides fails for a client without the role, which cannot wait for others.
+func TestApprove_ByRole(t *testing.T) {
+	call := tool.Request{Tool: tool.Info{Name: "refund"}, Args: []byte("{}"), By: []string{"role:desk"}}
+	for role, want := range map[string]string{"guest": "a call of refund is decided by role:desk", "desk": "the run was not started by an MCP client"} {
+		ctx := access.WithPrincipal(t.Context(), access.Principal{Name: "ada", Roles: []string{role}})
+		if yes, _, err := mcpserver.Approve(ctx, call); yes || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v %v", role, yes, err)
 		}
 	}
 }

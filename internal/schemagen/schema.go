@@ -43,6 +43,7 @@ const (
 	defReference = "Reference"
 	defDocument  = "Document"
 	defStepItem  = "StepItem"
+	defApproved  = "ApprovedTool"
 )
 
 // generator collects the definitions of one schema.
@@ -50,6 +51,7 @@ type generator struct {
 	reflector   *jsonschema.Reflector
 	definitions jsonschema.Definitions
 	structs     map[string]reflect.Type // the structs of package spec in the schema, by name
+	isMapping   bool                    // an Approval is described as a mapping
 	docs        docs
 }
 
@@ -68,6 +70,7 @@ func Generate(dir string) ([]byte, error) {
 	}
 	g.definitions[defReference] = reference()
 	g.definitions[defStepItem] = stepItem()
+	g.definitions[defApproved] = g.approved()
 	g.definitions[defDocument] = document()
 	return g.finish(jsonschema.Schema{ID: ID, Title: "qtype document", Ref: refTo(defDocument).Ref})
 }

@@ -59,6 +59,10 @@ func (g *generator) special(t reflect.Type) *jsonschema.Schema {
 		return pathRef()
 	case reflect.TypeFor[spec.Tokenizer]():
 		return tokenizer()
+	case reflect.TypeFor[spec.Approval]():
+		if !g.isMapping {
+			return refTo(defApproved)
+		}
 	case reflect.TypeFor[spec.StepItem]():
 		return refTo(defStepItem)
 	case reflect.TypeFor[spec.Document]():
@@ -135,6 +139,14 @@ func storeRef() *jsonschema.Schema {
 	s := reference()
 	s.AnyOf[0].Extras = withMessage("expected the id of a store, or a URL")
 	return s
+}
+
+// approved returns the schema of the id of a tool, or of an Approval.
+func (g *generator) approved() *jsonschema.Schema {
+	g.isMapping = true
+	g.addStruct(reflect.TypeFor[spec.Approval]())
+	g.isMapping = false
+	return &jsonschema.Schema{AnyOf: append(reference().AnyOf, refTo(reflect.TypeFor[spec.Approval]().Name()))}
 }
 
 // pathRef returns the schema of a constant path, or of a variable that contains

@@ -57,6 +57,7 @@ type nativeEvent struct {
 	Request   *runs.Request    `json:"request,omitempty"`
 	Source    *citation.Source `json:"source,omitempty"`
 	ID        string           `json:"id,omitempty"`
+	Decider   string           `json:"decider,omitempty"`
 	Status    string           `json:"status,omitempty"`
 	Outputs   json.RawMessage  `json:"outputs,omitempty"`
 	*runs.Usage
@@ -87,7 +88,7 @@ func (e *nativeEncoder) Append(b []byte, ev *runs.Event) []byte {
 	case runs.RequestOpened:
 		out.Request = ev.Request
 	case runs.RequestAnswered:
-		out.ID = ev.Request.ID
+		out.ID, out.Decider = ev.Request.ID, ev.Request.Decider
 	case runs.RowFinished:
 		if ev.Error == "" {
 			out.Outputs = append(e.flow.AppendOutputs([]byte{'{'}, ev.Result.Outputs), '}')

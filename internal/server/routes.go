@@ -37,6 +37,8 @@ func (s *Server) routes() http.Handler {
 		"GET /runs/{run}/trace":                  s.getTrace,
 		"POST /feedback":                         s.postFeedback,
 		mcpserver.Path:                           s.serveMCP,
+		"GET /approvals":                         s.listApprovals,
+		"POST /approvals/{run}":                  s.decide,
 		"POST /runs/{run}/answer":                s.answerRun,
 		"POST /runs/{run}/cancel":                s.cancelRun,
 		"GET /openapi.json":                      s.getOpenAPI,

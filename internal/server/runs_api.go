@@ -142,16 +142,9 @@ func limitOf(text string, standard, most int) (int, error) {
 // answerRun answers POST /runs/{run}/answer.
 func (s *Server) answerRun(w http.ResponseWriter, r *http.Request) {
 	run, err := s.findRun(r)
-	if err == nil {
-		err = host.RequireJSON(r)
-	}
-	var body []byte
-	if err == nil {
-		body, err = host.ReadBody(w, r)
-	}
 	a := &runs.Answer{}
 	if err == nil {
-		err = parseAnswer(body, a)
+		err = s.readAnswer(w, r, a)
 	}
 	if err == nil {
 		err = host.AnswerProblem(s.runs.Answer(r.Context(), run, a))

@@ -70,7 +70,7 @@ func TestRun_ParallelApprovals(t *testing.T) {
 			t.Errorf("session %s waits for %+v", session, pending)
 		}
 		for _, req := range pending {
-			if err := m.Answer(t.Context(), r, &runs.Answer{ID: req.ID, Approved: yes()}); err != nil {
+			if err := m.Answer(asOwner(t, r), r, &runs.Answer{ID: req.ID, Approved: yes()}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -68,7 +68,7 @@ func (o *observer) reportAnswers(rec *record) {
 	for _, a := range rec.answers() {
 		if !o.answered[a.ID] {
 			o.answered[a.ID] = true
-			o.run.add(requestEvent(RequestAnswered, &Request{ID: a.ID}), nil)
+			o.run.add(requestEvent(RequestAnswered, &Request{ID: a.ID, Decider: a.By}), nil)
 		}
 	}
 }

@@ -55,8 +55,11 @@ func (c *Call) Run(ctx context.Context, e Engine) iter.Seq2[*runtime.Result, err
 // ask is the Ask of the run.
 func (c *Call) ask(ctx context.Context, kind RequestKind, call tool.Request) (*Answer, error) {
 	if kind == Approval {
+		a := &Answer{}
+		call.Decided = func(name string) { a.By = name }
 		yes, reason, err := c.Approve(ctx, call)
-		return &Answer{Approved: &yes, Reason: reason}, err
+		a.Approved, a.Reason = &yes, reason
+		return a, err
 	}
 	result, err := c.Client(ctx, call)
 	if err != nil {

@@ -12,17 +12,20 @@ import (
 // Find returns the run with an id that belongs to an owner, nil if there is none. A
 // run of another process is a snapshot of what is stored.
 func (m *Manager) Find(ctx context.Context, app *runtime.App, owner, id string) (*Run, error) {
+	r, err := m.find(ctx, app, id)
+	if r == nil || r.Owner != owner {
+		return nil, err
+	}
+	return r, err
+}
+
+// find is Find for a run of any owner.
+func (m *Manager) find(ctx context.Context, app *runtime.App, id string) (*Run, error) {
 	m.mu.Lock()
 	r := m.runs[id]
 	m.mu.Unlock()
 	if r == nil && m.opts.State != nil {
-		var err error
-		if r, err = m.load(ctx, app, id); err != nil {
-			return nil, err
-		}
-	}
-	if r == nil || r.Owner != owner {
-		return nil, nil
+		return m.load(ctx, app, id)
 	}
 	return r, nil
 }

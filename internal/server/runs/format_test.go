@@ -54,7 +54,7 @@ func TestManager_StoredFormats(t *testing.T) {
 		}
 		r := stored(t, m, app)
 		await(t, r, runs.RequestOpened)
-		testkit.Must(t, m.Answer(t.Context(), r, &runs.Answer{ID: r.State().Pending[0].ID, Approved: yes()}))
+		testkit.Must(t, m.Answer(asOwner(t, r), r, &runs.Answer{ID: r.State().Pending[0].ID, Approved: yes()}))
 		testkit.Must(t, r.Wait(t.Context()))
 		if s := r.State(); s.Status != runs.Succeeded || len(s.Results) != 1 || s.Results[0].Error != "" {
 			t.Errorf("%s: %+v", path, s)

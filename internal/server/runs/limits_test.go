@@ -113,14 +113,14 @@ func TestManager_AnswerNotStored(t *testing.T) {
 	await(t, r, runs.RequestOpened)
 	a := &runs.Answer{ID: r.State().Pending[0].ID, Approved: yes()}
 	state.down.Store(true)
-	if err := m.Answer(t.Context(), r, a); !errors.Is(err, errStoreDown) {
+	if err := m.Answer(asOwner(t, r), r, a); !errors.Is(err, errStoreDown) {
 		t.Errorf("got %v", err)
 	}
 	if s := r.State(); s.Status != runs.Waiting {
 		t.Errorf("the run is %s", s.Status)
 	}
 	state.down.Store(false)
-	testkit.Must(t, m.Answer(t.Context(), r, a))
+	testkit.Must(t, m.Answer(asOwner(t, r), r, a))
 	await(t, r, runs.RunFinished)
 }
 

@@ -217,7 +217,7 @@ func TestManager_LostLease(t *testing.T) {
 			state.fail(nil)
 			a := &runs.Answer{ID: r.State().Pending[0].ID, Approved: yes()}
 			if answered {
-				testkit.Must(t, lost.Answer(t.Context(), r, a))
+				testkit.Must(t, lost.Answer(asOwner(t, r), r, a))
 			}
 			testkit.Must(t, r.Wait(t.Context()))
 			if got := r.State().Status; got != runs.Suspended {
@@ -228,7 +228,7 @@ func TestManager_LostLease(t *testing.T) {
 				t.Errorf("it took the run back: %d, %v", n, err)
 			}
 			if !answered {
-				testkit.Must(t, next.Answer(t.Context(), stored(t, next, app), a))
+				testkit.Must(t, next.Answer(asOwner(t, r), stored(t, next, app), a))
 			}
 			events := await(t, stored(t, next, app), runs.RunFinished)
 			if got := events[len(events)-1]; got.Text != string(runs.Succeeded) {
@@ -341,12 +341,12 @@ func TestAnswer_WhileRunIsRepeated(t *testing.T) {
 			t.Fatalf("resumed %d, %v", n, err)
 		}
 		r := stored(t, second, app)
-		testkit.Must(t, second.Answer(t.Context(), r, &runs.Answer{ID: id, Approved: yes()}))
+		testkit.Must(t, second.Answer(asOwner(t, r), r, &runs.Answer{ID: id, Approved: yes()}))
 		events := await(t, r, runs.RunFinished)
 		if got := events[len(events)-1]; got.Text != string(runs.Succeeded) || strings.Count(typesOf(events), string(runs.RequestAnswered)) != 1 {
 			t.Errorf("ended with %+v: %s", got, typesOf(events))
 		}
-		if err := second.Answer(t.Context(), r, &runs.Answer{ID: id, Approved: yes()}); !errors.Is(err, runs.ErrAnswered) {
+		if err := second.Answer(asOwner(t, r), r, &runs.Answer{ID: id, Approved: yes()}); !errors.Is(err, runs.ErrAnswered) {
 			t.Errorf("second answer: %v", err)
 		}
 		testkit.Must(t, second.Shutdown(t.Context()))

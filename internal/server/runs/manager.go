@@ -366,8 +366,12 @@ func (m *Manager) prune(now time.Time) {
 }
 
 // Answer answers a request of a run. The run continues when the answer is stored: after an
-// error of the store the client can send it again.
+// error of the store the client can send it again. The error is a *problem.Problem if the caller of
+// ctx may not answer the request.
 func (m *Manager) Answer(ctx context.Context, r *Run, a *Answer) error {
+	if err := r.authorize(ctx, a); err != nil {
+		return err
+	}
 	if !m.IsLocal(r) {
 		return m.answerRemote(ctx, r, a)
 	}
@@ -395,7 +399,7 @@ func (r *Run) answered(a *Answer) error {
 	o, err := r.requests.answer(a)
 	if o != nil {
 		<-o.opened
-		r.add(requestEvent(RequestAnswered, o.Request), nil)
+		r.add(requestEvent(RequestAnswered, o.answeredBy(a.By)), nil)
 		close(o.answered)
 	}
 	return err

@@ -34,7 +34,9 @@ type Request struct {
 	Schema      json.RawMessage `json:"schema,omitempty"` // client_tool: JSON schema of the result
 	Step        string          `json:"step,omitempty"`
 	Row         int64           `json:"row,omitempty"`
-	Call        string          `json:"call,omitempty"` // the id of the tool call; empty where a step calls the tool
+	Call        string          `json:"call,omitempty"`    // the id of the tool call; empty where a step calls the tool
+	By          []string        `json:"by,omitempty"`      // approval: who may decide, as spec.Approval.By; empty: the caller
+	Decider     string          `json:"decider,omitempty"` // request.answered: who has answered; empty without authentication
 }
 
 // Answer is a client's answer to a Request.
@@ -44,6 +46,7 @@ type Answer struct {
 	Reason   string          `json:"reason,omitempty"`   // approval: why it was rejected, for the model
 	Result   json.RawMessage `json:"result,omitempty"`   // client_tool
 	Error    string          `json:"error,omitempty"`    // client_tool: why the tool failed
+	By       string          `json:"by,omitempty"`       // who has answered; set by the Manager
 }
 
 // Errors of answers.
@@ -102,7 +105,7 @@ func (r *Run) ask(ctx context.Context, kind RequestKind, call tool.Request) (*An
 	id := q.id(kind, &call)
 	if given := q.answers[id]; given != nil {
 		q.mu.Unlock()
-		r.addEarly(newRequest(id, kind, call))
+		r.addEarly(newRequest(id, kind, call), given.By)
 		return given, nil
 	}
 	o := &openRequest{Request: newRequest(id, kind, call), opened: make(chan struct{}), answered: make(chan struct{})}
@@ -110,12 +113,13 @@ func (r *Run) ask(ctx context.Context, kind RequestKind, call tool.Request) (*An
 	tool.Announce(ctx, o, func(all []any) { r.wait(ctx, q.add(all)) })
 	select {
 	case <-o.answered:
-		if o.early {
-			r.addEarly(o.Request)
-		}
 		q.mu.Lock()
-		defer q.mu.Unlock()
-		return q.answers[id], nil
+		given := q.answers[id]
+		q.mu.Unlock()
+		if o.early {
+			r.addEarly(o.Request, given.By)
+		}
+		return given, nil
 	case <-ctx.Done():
 		q.drop(o)
 		return nil, context.Cause(ctx)
@@ -123,14 +127,20 @@ func (r *Run) ask(ctx context.Context, kind RequestKind, call tool.Request) (*An
 }
 
 // addEarly adds the events of a request that was answered before it opened.
-func (r *Run) addEarly(req *Request) {
+func (r *Run) addEarly(req *Request, decider string) {
 	r.add(requestEvent(RequestOpened, req), nil)
-	r.add(requestEvent(RequestAnswered, req), nil)
+	r.add(requestEvent(RequestAnswered, req.answeredBy(decider)), nil)
+}
+
+// answeredBy returns the request with who has answered it.
+func (r Request) answeredBy(name string) *Request {
+	r.Decider = name
+	return &r
 }
 
 func newRequest(id string, kind RequestKind, call tool.Request) *Request {
 	req := &Request{ID: id, Kind: kind, Tool: call.Tool.Name, ToolID: call.Tool.ID, Description: call.Tool.Description,
-		Arguments: call.Args, Step: call.Caller.Step, Row: call.Caller.Row, Call: call.Caller.CallID}
+		Arguments: call.Args, Step: call.Caller.Step, Row: call.Caller.Row, Call: call.Caller.CallID, By: call.By}
 	if kind == ClientTool && call.Outputs != nil {
 		req.Schema = tool.Schema(call.Outputs)
 	}
@@ -239,6 +249,9 @@ func (ask Ask) approve(ctx context.Context, call tool.Request) (yes bool, reason
 	a, err := ask(ctx, Approval, call)
 	if err != nil {
 		return false, "", err
+	}
+	if call.Decided != nil {
+		call.Decided(a.By)
 	}
 	return a.Approved != nil && *a.Approved, a.Reason, nil
 }

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/internal/runtimetest"
+	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/storetest"
@@ -38,6 +39,12 @@ func flowOf(t *testing.T, app *runtime.App, id string) *spec.Flow {
 		t.Fatal(err)
 	}
 	return f
+}
+
+// asOwner returns a context with the caller who has started a run.
+func asOwner(t *testing.T, r *runs.Run) context.Context {
+	t.Helper()
+	return access.WithPrincipal(t.Context(), access.Principal{Name: r.Owner})
 }
 
 // await follows a run until an event of a type, and returns all events so far.
@@ -89,18 +96,18 @@ func TestRun_WaitsForApproval(t *testing.T) {
 	}
 	id := s.Pending[0].ID
 	for name, a := range map[string]*runs.Answer{"unknown": {ID: "x", Approved: yes()}, "incomplete": {ID: id}} {
-		if err := m.Answer(t.Context(), r, a); err == nil {
+		if err := m.Answer(asOwner(t, r), r, a); err == nil {
 			t.Errorf("%s answer was accepted", name)
 		}
 	}
-	if err := m.Answer(t.Context(), r, &runs.Answer{ID: id, Approved: yes()}); err != nil {
+	if err := m.Answer(asOwner(t, r), r, &runs.Answer{ID: id, Approved: yes()}); err != nil {
 		t.Fatal(err)
 	}
 	events := await(t, r, runs.RunFinished)
 	if last := events[len(events)-1]; last.Text != string(runs.Succeeded) {
 		t.Errorf("ended with %+v", last)
 	}
-	if err := m.Answer(t.Context(), r, &runs.Answer{ID: id, Approved: yes()}); !errors.Is(err, runs.ErrAnswered) {
+	if err := m.Answer(asOwner(t, r), r, &runs.Answer{ID: id, Approved: yes()}); !errors.Is(err, runs.ErrAnswered) {
 		t.Errorf("second answer: %v", err)
 	}
 	for _, want := range []runs.Type{runs.RunStarted, runs.StepStarted, runs.ToolCalled, runs.RequestOpened, runs.RequestAnswered, runs.ToolReturned, runs.TextDelta, runs.StepFinished, runs.RowFinished} {
@@ -131,7 +138,7 @@ func TestRun_SurvivesRestart(t *testing.T) {
 		t.Fatalf("stored run: %+v, %v", snapshot, err)
 	}
 	// The answer may come before the run continues.
-	if err := second.Answer(t.Context(), snapshot, &runs.Answer{ID: snapshot.State().Pending[0].ID, Approved: yes()}); err != nil {
+	if err := second.Answer(asOwner(t, snapshot), snapshot, &runs.Answer{ID: snapshot.State().Pending[0].ID, Approved: yes()}); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := second.Resume(t.Context(), app); n != 1 || err != nil {
@@ -231,7 +238,7 @@ func TestManager_AnswerElsewhere(t *testing.T) {
 		t.Fatal(seen, err)
 	}
 	no := false
-	if err := two.Answer(t.Context(), seen, &runs.Answer{ID: seen.State().Pending[0].ID, Approved: &no, Reason: "too expensive"}); err != nil {
+	if err := two.Answer(asOwner(t, seen), seen, &runs.Answer{ID: seen.State().Pending[0].ID, Approved: &no, Reason: "too expensive"}); err != nil {
 		t.Fatal(err)
 	}
 	events := await(t, r, runs.RunFinished)
@@ -258,7 +265,7 @@ func TestRun_ClientTool(t *testing.T) {
 		if !strings.Contains(string(req.Schema), `"pay"`) {
 			t.Errorf("schema %s", req.Schema)
 		}
-		if err := m.Answer(t.Context(), r, &runs.Answer{ID: req.ID, Result: []byte(result)}); err != nil {
+		if err := m.Answer(asOwner(t, r), r, &runs.Answer{ID: req.ID, Result: []byte(result)}); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.Wait(t.Context()); err != nil {

@@ -1,0 +1,175 @@
+package server_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/server"
+	"github.com/qtype-dev/qtype/internal/server/access"
+	"github.com/qtype-dev/qtype/internal/server/runs"
+	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/tool"
+)
+
+// serveDesk serves testdata/desk.qtype.yaml to callers that the headers Test-Principal and Test-Role name, as
+// access control would by their tokens. It returns the decisions in the audit log, too.
+func serveDesk(t *testing.T, store memory.Store) (s *testServer, decisions func() []string) {
+	t.Helper()
+	var mu sync.Mutex
+	var list []string
+	app := openApp(t, "testdata/desk.qtype.yaml", qtype.WithAudit(func(r tool.AuditRecord) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Event == tool.AuditApproval {
+			list = append(list, r.Principal+" "+string(r.Decision)+" by "+r.Decider)
+		}
+		return nil
+	}))
+	s = serveApp(t, app, server.Options{Store: store})
+	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p := access.Principal{Name: r.Header.Get("Test-Principal"), Roles: r.Header.Values("Test-Role")}
+		s.own.ServeHTTP(w, r.WithContext(access.WithPrincipal(r.Context(), p)))
+	})
+	return s, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return list
+	}
+}
+
+// waiting starts a run of a caller that waits for a decision.
+func (s *testServer) waiting(caller string) (run string, request *runs.Request) {
+	s.t.Helper()
+	var out struct {
+		ID      string
+		Pending []*runs.Request
+	}
+	reply := s.post("/flows/talk/stream", `{"id":"c","messages":[{"id":"1","role":"user","parts":[{"type":"text","text":"refund order 7"}]}]}`, "Test-Principal", caller)
+	s.do("GET", "/runs/"+reply.header.Get("X-Run-Id"), "", "Test-Principal", caller).into(s.t, &out)
+	if len(out.Pending) != 1 {
+		s.t.Fatalf("the run waits for %d requests: %s", len(out.Pending), reply.body)
+	}
+	return out.ID, out.Pending[0]
+}
+
+// The caller who asks for a refund cannot approve it, by no protocol; whoever has the role can, and the
+// audit log and the events of the run name who has.
+func TestApprovals_ByRole(t *testing.T) {
+	s, decisions := serveDesk(t, nil)
+	run, request := s.waiting("user:eve")
+	eve := []string{"Test-Principal", "user:eve"}
+	yes := `{"id":"` + request.ID + `","approved":true}`
+	if got := s.post("/runs/"+run+"/answer", strings.Replace(yes, "}", `,"by":"user:bob"}`, 1), eve...); got.status != http.StatusUnprocessableEntity {
+		t.Errorf("a caller names who decides: %d %s", got.status, got.body)
+	}
+	part := `{"type":"tool-refund","toolCallId":"` + request.Call + `","state":"approval-responded","input":{"order":7},"approval":{"id":"` + request.ID + `","approved":true}}`
+	for name, tt := range map[string]struct{ path, body string }{
+		"REST":      {"/runs/" + run + "/answer", yes},
+		"approvals": {"/approvals/" + run, yes},
+		"UI stream": {"/flows/talk/stream", `{"id":"c","messages":[{"id":"1","role":"user","parts":[{"type":"text","text":"refund order 7"}]},{"id":"2","role":"assistant","parts":[` + part + `]}]}`},
+		"AG-UI": {"/flows/talk/agui", aguiOf("c", `{"id": "m", "role": "user", "content": "refund order 7"}`,
+			`, "resume": [{"interruptId": "`+request.ID+`", "status": "resolved", "payload": {"approved": true}}]`)},
+	} {
+		got := s.post(tt.path, tt.body, eve...)
+		if name == "approvals" && got.status == http.StatusNotFound { // nothing waits for a caller without the role
+			continue
+		}
+		if got.status != http.StatusForbidden || !strings.Contains(got.body, "it waits for someone with the role desk") {
+			t.Errorf("%s: %d %s", name, got.status, got.body)
+		}
+	}
+	if got := s.do("GET", "/approvals", "", eve...).body; !strings.Contains(got, `"approvals":[]`) {
+		t.Errorf("a caller without the role sees %s", got)
+	}
+	bob := []string{"Test-Principal", "user:bob", "Test-Role", "desk"}
+	var list struct {
+		Approvals []struct {
+			Run, Flow, Caller string
+			Request           runs.Request
+		}
+	}
+	s.do("GET", "/approvals", "", bob...).into(t, &list)
+	if len(list.Approvals) != 1 || list.Approvals[0].Run != run || list.Approvals[0].Caller != "user:eve" || string(list.Approvals[0].Request.Arguments) != `{"order":7}` {
+		t.Fatalf("the list is %+v", list)
+	}
+	if got := s.do("GET", "/runs/"+run, "", bob...); got.status != http.StatusNotFound {
+		t.Errorf("who decides reads the run of the caller: %d", got.status)
+	}
+	if got := s.post("/approvals/"+run, yes, bob...); got.status != http.StatusOK || !strings.Contains(got.body, `"approved":true,"by":"user:bob"`) {
+		t.Fatalf("the decision: %d %s", got.status, got.body)
+	}
+	events := s.do("GET", "/runs/"+run+"/events", "", eve...).body // ends with the run
+	if !strings.Contains(events, `"decider":"user:bob"`) || !strings.Contains(events, "R7") {
+		t.Errorf("the events are %s", events)
+	}
+	if got := strings.Join(decisions(), ", "); got != "user:eve approved by user:bob" {
+		t.Errorf("the audit log has %q", got)
+	}
+	if got := s.post("/approvals/"+run, yes, bob...); got.status != http.StatusNotFound && got.status != http.StatusConflict {
+		t.Errorf("a second decision: %d %s", got.status, got.body)
+	}
+}
+
+// Tasks of A2A and responses of /v1 are not approved by their caller either.
+func TestApprovals_ByRoleOfTasks(t *testing.T) {
+	s, _ := serveDesk(t, nil)
+	eve := []string{"Test-Principal", "user:eve"}
+	send := func(more, text string) string {
+		return `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"` + text + `"` + more + `,"role":"ROLE_USER","parts":[{"text":"` + text + `"}]}}}`
+	}
+	var task struct {
+		Result struct{ Task struct{ ID string } }
+		Error  struct {
+			Code    int
+			Message string
+		}
+	}
+	s.post("/a2a", send("", "refund order 8"), eve...).into(t, &task)
+	s.post("/a2a", send(`,"taskId":"`+task.Result.Task.ID+`"`, "approve"), eve...).into(t, &task)
+	if task.Error.Code != -31403 || !strings.Contains(task.Error.Message, "the role desk") {
+		t.Errorf("A2A: %+v", task)
+	}
+	var response struct {
+		ID     string
+		Output []struct{ ID, Type string }
+	}
+	s.post("/v1/responses", `{"model":"talk","input":"refund order 9"}`, eve...).into(t, &response)
+	if len(response.Output) != 1 || response.Output[0].Type != "mcp_approval_request" {
+		t.Fatalf("the response is %+v", response)
+	}
+	got := s.post("/v1/responses", `{"model":"talk","previous_response_id":"`+response.ID+`","input":[{"type":"mcp_approval_response","approval_request_id":"`+response.Output[0].ID+`","approve":true}]}`, eve...)
+	if got.status != http.StatusForbidden || !strings.Contains(got.body, "the role desk") {
+		t.Errorf("/v1: %d %s", got.status, got.body)
+	}
+}
+
+// A decision reaches a run of another server, and a run that waits is listed after a restart.
+func TestApprovals_OtherServer(t *testing.T) {
+	shared := memory.NewInProcess()
+	first, decisions := serveDesk(t, shared)
+	second, _ := serveDesk(t, shared)
+	run, request := first.waiting("user:eve")
+	bob := []string{"Test-Principal", "user:bob", "Test-Role", "desk"}
+	if got := second.do("GET", "/approvals", "", bob...).body; !strings.Contains(got, run) {
+		t.Errorf("the other server lists %s", got)
+	}
+	raw, err := json.Marshal(map[string]any{"id": request.ID, "approved": false, "reason": "too late"})
+	testkit.Must(t, err)
+	if got := second.post("/approvals/"+run, string(raw), "Test-Principal", "user:eve"); got.status == http.StatusOK {
+		t.Errorf("the caller decides on the other server: %s", got.body)
+	}
+	if got := second.post("/approvals/"+run, string(raw), bob...); got.status != http.StatusOK {
+		t.Fatalf("the decision: %d %s", got.status, got.body)
+	}
+	if events := first.do("GET", "/runs/"+run+"/events", "", "Test-Principal", "user:eve").body; !strings.Contains(events, "too late") {
+		t.Errorf("the events are %s", events)
+	}
+	if got := strings.Join(decisions(), ", "); got != "user:eve rejected by user:bob" {
+		t.Errorf("the audit log has %q", got)
+	}
+}
