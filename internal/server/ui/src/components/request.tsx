@@ -50,6 +50,7 @@ export function RequestAnswer({ request, onAnswer }: RequestProps) {
       setSent(false)
     }
   }
+  if (request.by && !request.by.includes('caller')) return <p>Waits for a decision of {request.by.join(' or ').replaceAll('role:', 'the role ')}.</p>
   return (
     <>
       {request.kind === 'approval' ? <Decision request={request} sent={sent} answer={answer} /> : <ResultForm request={request} sent={sent} answer={answer} />}

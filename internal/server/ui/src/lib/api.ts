@@ -63,6 +63,9 @@ export const cancelRun = (id: string) => call<unknown>(`runs/${enc(id)}/cancel`,
 export const answerRun = (id: string, answer: { id: string; approved?: boolean; reason?: string; result?: unknown; error?: string }) =>
   post<unknown>(`runs/${enc(id)}/answer`, answer)
 
+export const getApprovals = () => call<{ approvals: T.Approval[] }>('approvals')
+export const decide = (run: string, answer: { id: string; approved?: boolean; reason?: string }) => post<unknown>(`approvals/${enc(run)}`, answer)
+
 export const getSessions = (q: string, cursor?: string) =>
   call<{ sessions: T.SessionInfo[] | null; next?: string | null }>(`sessions${query({ q, cursor, limit: 40 })}`)
 export const getSession = (id: string) => call<T.SessionDetail>(`sessions/${enc(id)}`)

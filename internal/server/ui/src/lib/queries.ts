@@ -26,6 +26,8 @@ export function useSessions(q: string) {
 }
 
 export const useRuns = (flow?: string) => useQuery({ queryKey: ['runs', flow ?? ''], queryFn: () => api.getRuns(flow) })
+/** The calls that wait for a role of the user. */
+export const useApprovals = () => useQuery({ queryKey: ['approvals'], queryFn: api.getApprovals, refetchInterval: 10_000 })
 export const useGraph = (flow: string) => useQuery({ queryKey: ['graph', flow], queryFn: () => api.getGraph(flow), staleTime: 60_000 })
 export const useTrace = (run: string | undefined, enabled = true) =>
   useQuery({ queryKey: ['trace', run], queryFn: () => api.getTrace(run!), enabled: enabled && !!run })

@@ -94,6 +94,14 @@ export interface RunRequest {
   step?: string
   row?: number
   call?: string // the id of the tool call
+  by?: string[] | null // who decides, if it is not the caller: caller, role:NAME
+}
+export interface Approval {
+  run: string
+  flow: string
+  caller: string
+  created: string
+  request: RunRequest
 }
 export type RunStatus = 'queued' | 'running' | 'waiting' | 'succeeded' | 'failed' | 'cancelled'
 export interface RowError {

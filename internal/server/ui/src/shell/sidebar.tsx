@@ -11,6 +11,7 @@ import { Link, navigate, pathOf, type Route } from '@/lib/router'
 import { setTheme, useTheme } from '@/lib/theme'
 import type { AppInfo, Flow, SessionInfo } from '@/lib/types'
 import { newConversation } from '@/chat/route'
+import { Approvals } from './approvals'
 import { DeleteDialog, RenameDialog } from './sessiondialogs'
 
 interface SidebarProps {
@@ -39,6 +40,7 @@ export function Sidebar({ app, flows, route, onPalette }: SidebarProps) {
       </div>
       {chats.length > 0 && <Conversations flow={current ?? chats[0]} route={route} />}
       <FlowList flows={flows} route={route} grow={chats.length === 0} />
+      {app.authentication === 'oidc' && <Approvals />}
       <Footer app={app} />
     </div>
   )

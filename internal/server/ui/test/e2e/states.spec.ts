@@ -109,3 +109,22 @@ test('unknown addresses are explained', async ({ page }) => {
   await page.goto('form/none')
   await expect(page.getByText('The application has no flow "none".')).toBeVisible()
 })
+
+test('calls that wait for a role of the user are listed and decided', async ({ page }) => {
+  let waiting = [{ run: 'run_1', flow: 'triage', caller: 'user:eve', created: '2026-11-28T20:00:00Z', request: { id: 'r1', kind: 'approval', tool: 'refund', arguments: { order: 7 }, by: ['role:desk'] } }]
+  let decided = ''
+  await page.route('**/approvals', (r) => r.fulfill({ json: { approvals: waiting } }))
+  await page.route('**/approvals/run_1', (r) => {
+    decided = r.request().postData() ?? ''
+    waiting = []
+    return r.fulfill({ json: {} })
+  })
+  await configure(page, { app: { authentication: 'oidc', principal: 'user:bob' } })
+  await page.goto('')
+  await page.getByRole('button', { name: '1 call waits for your decision' }).click()
+  await expect(page.getByText('user:eve · triage')).toBeVisible()
+  await checkAccess(page)
+  await page.getByRole('button', { name: 'Approve' }).click()
+  await expect(page.getByText('No call waits for your decision.')).toBeVisible()
+  expect(JSON.parse(decided)).toEqual({ id: 'r1', approved: true })
+})
