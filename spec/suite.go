@@ -79,6 +79,12 @@ type Turn struct {
 	Memory []*WindowAssertion `yaml:"memory"`
 	// Sent are assertions on the requests to the models in the turn.
 	Sent []*RequestAssertion `yaml:"sent"`
+	// Calls are assertions on the calls of tools in the turn, by agents and by steps.
+	Calls []*CallAssertion `yaml:"calls"`
+	// CallOrder are ids of tools that are called in this order in the turn. Other calls may be between them.
+	CallOrder []string `yaml:"call_order" names:"tool"`
+	// Reject are the ids of tools whose calls are rejected where they need approval. All other calls are approved.
+	Reject []string `yaml:"reject" names:"tool"`
 	// Files are assertions on files of the fixtures after the turn, such as those that the turn has written.
 	Files []*FileAssertion `yaml:"files"`
 }
@@ -109,8 +115,25 @@ type RequestAssertion struct {
 	MaxTokens *int `yaml:"max_tokens" validate:"omitempty,gte=0"`
 	// Contains are texts that the messages of every call contain.
 	Contains []string `yaml:"contains"`
+	// SomeContain are texts that the messages of at least one call contain.
+	SomeContain []string `yaml:"some_contain"`
 	// NotContains are texts that the messages of no call contain.
 	Lacks []string `yaml:"not_contains" alias:"lacks"`
+}
+
+// CallAssertion checks the calls of a tool in a turn. A call that is rejected or fails is a call.
+type CallAssertion struct {
+	Positioned
+	// ID is the tool's id.
+	ID string `yaml:"id" jsonschema:"required" names:"tool"`
+	// Function is the name of the function, for tools with several, such as those of an MCP server, with its prefix.
+	Function string `yaml:"function"`
+	// Calls is the number of calls.
+	Calls *int `yaml:"calls" validate:"omitempty,gte=0"`
+	// Arguments are values that the arguments of at least one call have. Others may have any value.
+	Arguments map[string]any `yaml:"arguments"`
+	// Rejected is the number of calls that were not approved.
+	Rejected *int `yaml:"rejected" validate:"omitempty,gte=0"`
 }
 
 // FileAssertion checks a file that a step may have written to the fixtures.

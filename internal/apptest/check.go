@@ -173,6 +173,38 @@ func (c *checker) checkTurn(t *spec.Turn, flow *spec.Flow) {
 	for _, s := range NonNil(t.Sent) {
 		c.checkID(SpanOf(s, "id"), "chat model", s.ID, spec.IDs(chatModels(c.app)))
 	}
+	c.checkCalls(t)
+}
+
+// checkCalls checks the tools that a turn names.
+func (c *checker) checkCalls(t *spec.Turn) {
+	ids := spec.IDs(c.app.Tools)
+	for i, id := range t.Reject {
+		c.checkID(t.Position().Field("reject").Index(i).Span(), "tool", id, ids)
+	}
+	for i, id := range t.CallOrder {
+		place := t.Position().Field("call_order").Index(i).Span()
+		c.checkID(place, "tool", id, ids)
+		if ToolName(c.app, id) == "" && slices.Contains(ids, id) {
+			c.list.Add(ruleInvalid.At(place, "tool %s has several functions", id).WithHint("its functions have no order; calls: with function: counts them"))
+		}
+	}
+	for _, a := range NonNil(t.Calls) {
+		c.checkID(SpanOf(a, "id"), "tool", a.ID, ids)
+		if slices.Contains(ids, a.ID) && a.Function == "" && ToolName(c.app, a.ID) == "" && a.Position().Complete("function") {
+			c.list.Add(ruleInvalid.At(SpanOf(a, "id"), "tool %s has several functions", a.ID).WithHint("add function: with the name that models see"))
+		}
+	}
+}
+
+// ToolName returns the name by which models call a tool; empty for an unknown tool and for one with several functions.
+func ToolName(app *spec.Application, id string) string {
+	for _, t := range app.Tools {
+		if t.EntityID() == id {
+			return t.Common().Name
+		}
+	}
+	return ""
 }
 
 // checkRequired reports required inputs of a flow that a turn lacks. A turn that fails may lack one.

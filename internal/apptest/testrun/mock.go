@@ -36,6 +36,9 @@ type testEnv struct {
 
 	mu       sync.Mutex
 	requests map[string][]model.Request // of the current turn, by model id
+	calls    []toolCall                 // of the current turn, in the order of their starts
+	reject   []string                   // the ids of tools whose calls the current turn rejects
+	rejected map[string]int             // the calls that were not approved in the current turn, by the names of tools
 	indexes  string                     // folder of the indexes; empty if there are none
 	fixtures string                     // copy of the fixtures; empty if there are none
 }
@@ -129,14 +132,15 @@ func (e *testEnv) requestsTo(id string) []model.Request {
 	return e.requests[id]
 }
 
-// startTurn discards the requests of the turn before turn n.
-func (e *testEnv) startTurn(n int) {
+// startTurn discards the requests and calls of the turn before turn n, and sets the tools whose calls turn n rejects.
+func (e *testEnv) startTurn(n int, reject []string) {
 	if e.session != nil {
 		e.session.StartTurn(n)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	clear(e.requests)
+	e.calls, e.reject, e.rejected = nil, reject, map[string]int{}
 }
 
 // embedder returns the mock of an embedding model; nil for one that is a mock in

@@ -23,7 +23,6 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
-	"github.com/qtype-dev/qtype/tool"
 )
 
 // Outcome is the result of a test.
@@ -55,7 +54,7 @@ func (f *File) Run(ctx context.Context, t *spec.Test) *Outcome {
 		return o
 	}
 	app, err := f.program.New(Env{Mocks: s.mocks(), HTTP: s.httpClient(),
-		Approve: func(context.Context, tool.Request) (bool, string, error) { return true, "", nil }})
+		Approve: s.approve})
 	if err != nil {
 		o.Diagnostics.Add(apptest.Failed.At(o.Position, "the application cannot be started: %s", errors.Join(err, s.close())))
 		return o
@@ -65,7 +64,7 @@ func (f *File) Run(ctx context.Context, t *spec.Test) *Outcome {
 	}
 	r := &testRun{app: app, test: t, env: s}
 	for i, turn := range t.Turns {
-		s.startTurn(i + 1)
+		s.startTurn(i+1, turn.Reject)
 		r.runTurn(ctx, turn, apptest.FlowOf(f.program.App, t, turn))
 		if len(r.diagnostics) > 0 {
 			break
@@ -109,7 +108,7 @@ func (r *testRun) runTurn(ctx context.Context, t *spec.Turn, flow *spec.Flow) {
 	}
 	input := runtime.Input{Session: r.session(), Values: values, Base: mediafile.BaseOf(t.Position().Span().File.Path)}
 	rows, failed := 0, ""
-	for row, err := range r.app.Run(ctx, flow.ID, slices.Values([]runtime.Input{input})) {
+	for row, err := range r.app.Run(ctx, flow.ID, slices.Values([]runtime.Input{input}), runtime.WithEvents(r.env.addCall, steps.EventToolCall)) {
 		switch {
 		case err != nil:
 			failed = err.Error()
@@ -127,6 +126,7 @@ func (r *testRun) runTurn(ctx context.Context, t *spec.Turn, flow *spec.Flow) {
 	for _, s := range t.Sent {
 		r.checkRequests(s)
 	}
+	r.checkCalls(t)
 	for _, a := range t.Files {
 		r.checkFile(a)
 	}
@@ -226,9 +226,10 @@ func (r *testRun) checkRequests(c *spec.RequestAssertion) {
 	if c.Calls != nil && len(requests) != *c.Calls {
 		r.diagnostics.Add(apptest.Expectation.At(apptest.SpanOf(c, "calls"), "model %s was called %s, not %d", c.ID, textfmt.Count(len(requests), "time"), *c.Calls))
 	}
-	if len(requests) == 0 && (len(c.Contains) > 0) {
+	if len(requests) == 0 && len(c.Contains)+len(c.SomeContain) > 0 {
 		r.diagnostics.Add(apptest.Expectation.At(apptest.SpanOf(c, "id"), "model %s was not called", c.ID))
 	}
+	r.checkSome(c, requests)
 	var counter memory.Counter
 	if made, err := r.app.Model(c.ID); err == nil {
 		counter, _ = tokenizer.For(made.Info().Encoding)
