@@ -25,7 +25,8 @@ type Change = semdiff.Change
 // Diff compares two documents by their meaning. If one of them has errors, Diff
 // returns these as a diag.List.
 func Diff(ctx context.Context, before, after string, opts ...Option) ([]Change, error) {
-	return authoring.Diff(ctx, before, after, optionsOf(opts).check)
+	o := optionsOf(opts).check
+	return authoring.Diff(ctx, authoring.Version{Path: before, Options: o}, authoring.Version{Path: after, Options: o})
 }
 
 // IsBreaking reports whether one of the changes breaks callers or stored conversations.

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -140,10 +141,20 @@ func (r *reader) open(path, base string) (io.ReadCloser, error) {
 		return nil, nil
 	}
 	path = remotefs.Path(path)
+	if len(r.files) == 0 && isDescriptor(path) {
+		return os.Open(path)
+	}
 	if r.opts.Confine != "" && len(r.files) > 0 {
 		return openBelow(r.opts.Confine, path)
 	}
 	return openRegular(path, os.Stat, func() (*os.File, error) { return os.Open(path) })
+}
+
+// isDescriptor reports whether a path is an open file of this process, as shells write for <(…): its writer is there.
+func isDescriptor(path string) bool {
+	number, found := strings.CutPrefix(path, "/dev/fd/")
+	_, err := strconv.ParseUint(number, 10, 16)
+	return found && err == nil
 }
 
 // allowed returns an error if the policy of the document does not allow an include.

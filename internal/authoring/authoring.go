@@ -79,13 +79,19 @@ func Check(ctx context.Context, path string, o Options) (*Program, diag.List) {
 	return p, list
 }
 
+// Version is a document to compare, and how it is read.
+type Version struct {
+	Path    string  // the path or address
+	Options Options // the zero value reads a file of the user
+}
+
 // Diff compares two documents by their meaning. If one of them has errors, Diff
 // returns these as a diag.List.
-func Diff(ctx context.Context, before, after string, o Options) ([]semdiff.Change, error) {
+func Diff(ctx context.Context, before, after Version) ([]semdiff.Change, error) {
 	documents := make([]*spec.Document, 2)
 	var errs diag.List
-	for i, path := range []string{before, after} {
-		p, list := Check(ctx, path, o)
+	for i, v := range []Version{before, after} {
+		p, list := Check(ctx, v.Path, v.Options)
 		if list.Errors() > 0 {
 			errs.Add(list...)
 		}

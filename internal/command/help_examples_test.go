@@ -31,7 +31,7 @@ var exampleServers = map[string]string{
 var exampleFolders = map[string]string{
 	"qtype validate --model":                  "sed -i s/practice/assistant/g app.qtype.yaml",
 	"qtype diff --model":                      "sed -i s/practice/assistant/g app.qtype.yaml",
-	"git show":                                "git init -q -b main . && git add app.qtype.yaml && git -c user.name=t -c user.email=t@example.com commit -qm one",
+	"qtype diff --git":                        "git init -q -b main . && git add app.qtype.yaml && git -c user.name=t -c user.email=t@example.com commit -qm one",
 	"qtype eval app.qtype-eval.yaml --base":   "qtype eval app.qtype-eval.yaml -o report.json",
 	"qtype serve app.qtype.yaml --host 0.0.0": "(umask 077; qtype serve --hash-key ci >>keys.txt)",
 	"qtype memory edit":                       "seq 8 | qtype chat app.qtype.yaml -f support -i '{\"customer\": \"c-014\"}' --session c-1",

@@ -103,6 +103,7 @@ var asked = map[string]string{
 var unrelated = map[string]string{
 	"internal/authoring/trust.go:readLimits":                "the policy of the organization, and the state of the user",
 	"internal/trust/state.go:StateFolder":                   "the state of the user",
+	"internal/cli/author/revision.go:git":                   "commits and files of the user's repository",
 	"internal/cli/appflags/audit.go:Path":                   "a flag or a setting of the user",
 	"internal/localruns/files.go:EachFile":                  "files of the user",
 	"internal/convert/systems/systems.go:programFiles":      "a file or folder that the user converts; links in it are not followed",

@@ -1,0 +1,82 @@
+package author
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/qtype-dev/qtype/internal/remotefs"
+)
+
+// revision reads the files of a git repository as they are in a commit.
+type revision struct {
+	name   string // as the user wrote it
+	commit string
+	root   string // the folder of the repository
+}
+
+// openRevision finds a commit of the repository that contains a document.
+func openRevision(ctx context.Context, name, document string) (*revision, error) {
+	if _, remote := remotefs.Remote(document); remote {
+		return nil, fmt.Errorf("--git needs a file, not the address %s", remotefs.Redacted(document))
+	}
+	folder, err := filepath.Abs(filepath.Dir(document))
+	if err != nil {
+		return nil, err
+	}
+	root, err := git(ctx, folder, "rev-parse", "--show-toplevel")
+	if err != nil {
+		return nil, fmt.Errorf("--git: %w", err)
+	}
+	commit, err := git(ctx, folder, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
+	if err != nil {
+		return nil, fmt.Errorf("--git: the repository has no commit %q", name)
+	}
+	return &revision{name: name, commit: strings.TrimSpace(string(commit)), root: filepath.FromSlash(strings.TrimSpace(string(root)))}, nil
+}
+
+// open returns a file as it is in the commit. It is the hook of the loader: remote files are read as usual.
+func (r *revision) open(ctx context.Context, path string) (io.ReadCloser, error) {
+	if _, remote := remotefs.Remote(path); remote {
+		return nil, nil //nolint:nilnil // the loader reads it
+	}
+	folder, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	if real, err := filepath.EvalSymlinks(folder); err == nil { // a folder that exists in the commit only has no links
+		folder = real
+	}
+	rel, err := filepath.Rel(r.root, filepath.Join(folder, filepath.Base(path)))
+	if err != nil || !filepath.IsLocal(rel) {
+		return nil, &notInRevision{r.name}
+	}
+	text, err := git(ctx, r.root, "cat-file", "blob", r.commit+":"+filepath.ToSlash(rel))
+	if err != nil {
+		return nil, &notInRevision{r.name}
+	}
+	return io.NopCloser(bytes.NewReader(text)), nil
+}
+
+// notInRevision reports a file that a commit does not have.
+type notInRevision struct{ name string }
+
+// Error returns the reason.
+func (e *notInRevision) Error() string { return e.Reason() }
+
+// Reason returns the reason for the diagnostics of the loader.
+func (e *notInRevision) Reason() string { return "it is not in " + e.name }
+
+// git returns the output of a git command in a folder.
+func git(ctx context.Context, folder string, args ...string) ([]byte, error) {
+	out, err := exec.CommandContext(ctx, "git", append([]string{"-C", folder}, args...)...).Output()
+	if failed := new(exec.ExitError); errors.As(err, &failed) {
+		return nil, errors.New("git: " + strings.TrimPrefix(strings.TrimSpace(string(failed.Stderr)), "fatal: "))
+	}
+	return out, err
+}
