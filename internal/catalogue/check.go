@@ -105,7 +105,7 @@ func (p *Prices) problem() (key, problem string) {
 	if p.Input == nil && p.Queries == nil {
 		return "prices", "prices need the key input, or per_1000_queries"
 	}
-	all := p.TierRates.placed("prices")
+	all := p.placed("prices")
 	for i, l := range p.LongContext {
 		at := fmt.Sprintf("prices.long_context.%d", i)
 		if l.Above <= 0 || i > 0 && l.Above <= p.LongContext[i-1].Above {

@@ -17,7 +17,7 @@ import (
 type answering string
 
 func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(a))), Request: r}, nil
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(a))), Request: r}, nil
 }
 
 // TestCost compares the costs of calls with the price lists: of queries, which have up to 100 texts, and of tokens.
