@@ -1,7 +1,11 @@
 package runtime
 
 import (
+	"errors"
+	"slices"
+
 	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/model/provider"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -37,6 +41,9 @@ func (a *App) Models(flowID string) ([]model.Info, error) {
 			}
 			seen[m] = true
 			info, err := a.modelInfo(m)
+			if missing := new(provider.CredentialsError); errors.As(err, &missing) && isOfIndex(s, m) {
+				continue // a search for words calls no model; others report it
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -44,4 +51,15 @@ func (a *App) Models(flowID string) ([]model.Info, error) {
 		}
 	}
 	return infos, nil
+}
+
+// isOfIndex reports whether only indexes call the model for the step.
+func isOfIndex(s *spec.StepPlan, m spec.ModelEntity) bool {
+	calls := func(uses []spec.Use) bool {
+		return slices.Contains(spec.Linked[spec.ModelEntity](uses, spec.RoleChatModel, spec.RoleEmbedding), m)
+	}
+	return !calls(s.Uses) && !slices.ContainsFunc(s.Callers(), func(n spec.Node) bool {
+		_, index := n.(spec.Index)
+		return !index && calls(spec.UsesOf(n))
+	})
 }

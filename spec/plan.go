@@ -242,24 +242,40 @@ func (p *StepPlan) Memories() []*Memory {
 	return Linked[*Memory](p.Uses, RoleConversation, RoleValues)
 }
 
-// Models are the models that the step calls itself, its memories for their context and
-// its tools for their servers, each once.
+// Models are the models that the step calls itself, its memories for their context, its tools for their servers,
+// and the indexes that it or a tool searches or fills, each once.
 func (p *StepPlan) Models() []ModelEntity {
 	models := Linked[ModelEntity](p.Uses, RoleChatModel, RoleEmbedding)
-	add := func(n Node) {
+	for _, n := range p.Callers() {
 		for _, called := range Linked[ModelEntity](UsesOf(n), RoleChatModel, RoleEmbedding) {
 			if !slices.Contains(models, called) {
 				models = append(models, called)
 			}
 		}
 	}
-	for _, m := range p.Memories() {
-		add(m)
-	}
-	for _, t := range p.Tools() {
-		add(t)
-	}
 	return models
+}
+
+// Callers are the entities that may call models for the step: its memories, tools and indexes, and the indexes of
+// its tools, each once.
+func (p *StepPlan) Callers() []Node {
+	var callers []Node
+	for _, m := range p.Memories() {
+		callers = append(callers, m)
+	}
+	indexes := p.Indexes()
+	for _, t := range p.Tools() {
+		callers = append(callers, t)
+		for _, x := range Linked[Index](UsesOf(t), RoleIndex) {
+			if !slices.Contains(indexes, x) {
+				indexes = append(indexes, x)
+			}
+		}
+	}
+	for _, x := range indexes {
+		callers = append(callers, x)
+	}
+	return callers
 }
 
 // Tools are the tools that the step may call.

@@ -61,16 +61,23 @@ func (e *Env) approval(s *spec.Agent) (*approver, error) {
 	return a, nil
 }
 
+// lists reports whether the calls of a tool require approval.
+func (a *approver) lists(id string) bool {
+	_, listed := a.tools[id]
+	return listed
+}
+
+// deciders returns who may decide about the calls of a tool.
+func (a *approver) deciders(info tool.Info) []string {
+	if a.lists(info.ID) {
+		return a.tools[info.ID]
+	}
+	return a.tools[info.Set]
+}
+
 // confirm returns nil if the call may proceed, else the error that the model gets.
 func (a *approver) confirm(ctx context.Context, info tool.Info, args map[string]any) error {
-	if a == nil {
-		return nil
-	}
-	by, listed := a.tools[info.ID]
-	if !listed {
-		by, listed = a.tools[info.Set]
-	}
-	if !listed {
+	if a == nil || !a.lists(info.ID) && !a.lists(info.Set) {
 		return nil
 	}
 	var fields []value.Field
@@ -79,27 +86,22 @@ func (a *approver) confirm(ctx context.Context, info tool.Info, args map[string]
 			fields = append(fields, value.Field{Name: in.ID, Value: v})
 		}
 	}
-	return a.ask(ctx, info, by, value.JSON(value.NewRecord("", fields...)))
+	return a.ask(ctx, info, value.JSON(value.NewRecord("", fields...)))
 }
 
 // hosted returns the result of a call by which a provider asks whether it may call a hosted tool.
 func (a *approver) hosted(ctx context.Context, info tool.Info, given *value.Record) (toolResult, error) {
-	var by []string
-	listed := a != nil
-	if listed {
-		by, listed = a.tools[info.ID]
-	}
-	if !listed {
+	if a == nil || !a.lists(info.ID) {
 		return nil, &redact.PublicError{Err: fmt.Errorf("%s was not called: it requires approval, and approve of the agent does not list it", info.Name)}
 	}
-	if err := a.ask(ctx, info, by, value.JSON(given)); err != nil {
+	if err := a.ask(ctx, info, value.JSON(given)); err != nil {
 		return nil, err
 	}
 	return textResult(model.Approved), nil
 }
 
-// ask returns nil if one of those who decide approves a call with these arguments, else the error that the model gets.
-func (a *approver) ask(ctx context.Context, info tool.Info, by []string, given []byte) error {
+// ask returns nil if a person approves a call with these arguments, else the error that the model gets.
+func (a *approver) ask(ctx context.Context, info tool.Info, given []byte) error {
 	// The approver of a run is not called one at a time: it announces the calls of a round together
 	// (see tool.Round), and a run that waits for a person must not delay others.
 	answer := tool.ApproverOf(ctx, nil)
@@ -115,7 +117,7 @@ func (a *approver) ask(ctx context.Context, info tool.Info, by []string, given [
 		return context.Cause(ctx)
 	}
 	var decider string
-	yes, reason, err := answer(ctx, tool.Request{Tool: info, Args: given, Caller: tool.CallerOf(ctx), By: by, Decided: func(name string) { decider = name }})
+	yes, reason, err := answer(ctx, tool.Request{Tool: info, Args: given, Caller: tool.CallerOf(ctx), By: a.deciders(info), Decided: func(name string) { decider = name }})
 	if failed := a.audit.Approval(ctx, info.ID, given, tool.Decision{Approved: yes, Reason: reason, By: decider, Err: err}); failed != nil {
 		return errors.Join(err, failed)
 	}

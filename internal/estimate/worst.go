@@ -147,16 +147,15 @@ func stepBound(flow *spec.Flow, s *spec.StepPlan, within map[*spec.Flow]bool) bo
 	} else if judged > 0 {
 		rounds = judged
 	}
-	for _, m := range s.Models() {
+	called := spec.Linked[spec.ModelEntity](s.Uses, spec.RoleChatModel, spec.RoleEmbedding)
+	for _, n := range s.Callers() { // such as indexes, whose models embed what is searched or stored
+		called = append(called, spec.Linked[spec.ModelEntity](spec.UsesOf(n), spec.RoleChatModel, spec.RoleEmbedding)...)
+	}
+	for _, m := range called {
 		all.add(callBound(m), rounds)
 	}
 	if ranker, ok := s.Step.(spec.ChargedRanker); ok {
 		all.add(rankBound(flow, s, ranker), 1)
-	}
-	for _, x := range s.Indexes() { // their models embed what is searched or stored
-		for _, m := range spec.Linked[spec.ModelEntity](spec.UsesOf(x), spec.RoleChatModel, spec.RoleEmbedding) {
-			all.add(callBound(m), rounds)
-		}
 	}
 	times := max(limitOf(s.Step, "max_iterations"), limitOf(s.Step, "max_tool_executions"), 1)
 	for _, f := range s.Flows() {

@@ -38,7 +38,6 @@ func specialTypes() map[reflect.Type]specialType {
 		reflect.TypeFor[spec.PathRef]():     {"a variable or {uri: …}", false, (*syntaxIndex).readPathRef},
 		reflect.TypeFor[spec.StoreRef]():    {"the id of a store or a URL", false, (*syntaxIndex).readStoreRef},
 		reflect.TypeFor[spec.Tokenizer]():   {"an encoding or the path of a file", false, nil},
-		reflect.TypeFor[*spec.Approval]():   {"the id of a tool or {tool: …, by: […]}", false, (*syntaxIndex).readApproval},
 		reflect.TypeFor[*spec.StepItem]():   {"a step", false, (*syntaxIndex).readStepItem},
 		documentType:                        {"a document", false, func(s *syntaxIndex, n *outline.Node, _ *field, in *mappingNode) { s.readDocument(n, in) }},
 	}
@@ -76,15 +75,6 @@ func (s *syntaxIndex) readStepItem(n *outline.Node, f *field, in *mappingNode) {
 		return
 	}
 	s.readValue(n, reflect.TypeFor[spec.Step](), f, in)
-}
-
-// readApproval reads the id of a tool or {tool: …, by: […]}.
-func (s *syntaxIndex) readApproval(n *outline.Node, f *field, in *mappingNode) {
-	if n.Kind == outline.Mapping && n.Get("$ref") == nil {
-		s.readValue(n, reflect.TypeFor[spec.Approval](), f, in)
-		return
-	}
-	s.readReference(n, reflect.TypeFor[spec.Ref[spec.Tool]](), f, in)
 }
 
 // readPathRef reads the id of a variable or {uri: …}.

@@ -33,7 +33,10 @@ const maxSymbols = 1000
 func (s *server) workspaceSymbols(ctx context.Context, p protocol.WorkspaceSymbolParams) ([]protocol.SymbolInformation, error) {
 	found := []protocol.SymbolInformation{}
 	for _, d := range s.workspace.allDocuments() {
-		if ctx.Err() != nil || len(found) >= maxSymbols {
+		if err := ctx.Err(); err != nil {
+			return found, err
+		}
+		if len(found) >= maxSymbols {
 			break
 		}
 		syntax := indexSyntax(s.lang(), d.path, func(path string) *outline.Node {

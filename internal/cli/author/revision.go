@@ -74,7 +74,7 @@ func (e *notInRevision) Reason() string { return "it is not in " + e.name }
 
 // git returns the output of a git command in a folder.
 func git(ctx context.Context, folder string, args ...string) ([]byte, error) {
-	out, err := exec.CommandContext(ctx, "git", append([]string{"-C", folder}, args...)...).Output()
+	out, err := exec.CommandContext(ctx, "git", append([]string{"-C", folder}, args...)...).Output() //nolint:gosec // the revision is resolved behind --end-of-options, all else is a hash with a path
 	if failed := new(exec.ExitError); errors.As(err, &failed) {
 		return nil, errors.New("git: " + strings.TrimPrefix(strings.TrimSpace(string(failed.Stderr)), "fatal: "))
 	}
