@@ -354,7 +354,7 @@ func TestChatScreen_Narrow(t *testing.T) {
 	d.say("some markdown\r")
 	server.next <- struct{}{}
 	d.see("Done.", "\nyou>", "window 3 %") // the status follows the prompt
-	d.goldenFrom("resized", "  <2>go") // how many lines above are still on the screen depends on the parts of the answer
+	d.goldenFrom("resized", "  <2>go")     // how many lines above are still on the screen depends on the parts of the answer
 	d.quit(cmd)
 }
 

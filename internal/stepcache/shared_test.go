@@ -17,8 +17,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory/encrypted"
 	"github.com/qtype-dev/qtype/memory/inprocess"
-	memstore "github.com/qtype-dev/qtype/memory/store"
 	memoryservers "github.com/qtype-dev/qtype/memory/servers"
+	memstore "github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 )
 

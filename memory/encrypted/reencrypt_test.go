@@ -14,8 +14,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory/encrypted"
 	"github.com/qtype-dev/qtype/memory/inprocess"
-	"github.com/qtype-dev/qtype/memory/store"
 	memoryservers "github.com/qtype-dev/qtype/memory/servers"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 )
 

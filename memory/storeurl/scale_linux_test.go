@@ -19,8 +19,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/search"
-	"github.com/qtype-dev/qtype/memory/store"
 	memoryservers "github.com/qtype-dev/qtype/memory/servers"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storeurl"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
