@@ -147,6 +147,7 @@ var unrelated = map[string]string{
 	"internal/estimate/estimate.go:index":                   "temporary, or refuses all requests",
 	"internal/eval/evalrun/report.go:ReadReport":            "a file that the user names",
 	"internal/httpx/transport.go:CheckProxied":              "a setting of the user",
+	"internal/lsp/links.go:proposePaths":                    "the editor of the user",
 	"internal/lsp/roots.go:filesIn":                         "the editor of the user",
 	"internal/lsp/workspace.go:openFile":                    "the editor of the user",
 	"internal/mediafile/open.go:local":                      "a file that the user names in an input",
