@@ -331,7 +331,7 @@ func TestApplication_InternalError(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		_, err = s.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "qtype://memory/none/s"})
-		if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Code != sdk.CodeResourceNotFound {
+		if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Code != jsonrpc.CodeInvalidParams {
 			t.Errorf("an unknown resource: %v", err)
 		}
 		_, err = s.CallTool(t.Context(), &sdk.CallToolParams{Name: "none"})

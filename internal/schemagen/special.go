@@ -68,6 +68,11 @@ func (g *generator) special(t reflect.Type) *jsonschema.Schema {
 	case reflect.TypeFor[spec.Document]():
 		return refTo(defDocument)
 	}
+	return g.named(t)
+}
+
+// named returns a reference to the schema of a reference, a union or a struct; nil for other types.
+func (g *generator) named(t reflect.Type) *jsonschema.Schema {
 	if reflect.PointerTo(t).Implements(reflect.TypeFor[spec.Reference]()) {
 		return refTo(defReference)
 	}
