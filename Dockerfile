@@ -14,7 +14,7 @@ RUN go mod download
 COPY . .
 # qtype version prints the commit, so .git must be in the build context.
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
-    go build -trimpath -buildvcs=true -ldflags "-s -w" -o /qtype ./distribution/cmd/qtype
+    go build -trimpath -buildvcs=true -tags disable_grpc_modules -ldflags "-s -w" -o /qtype ./distribution/cmd/qtype
 # Memories are stored in .qtype in the working folder, so the user must own it.
 RUN mkdir -p /empty/app /empty/tmp && chmod 1777 /empty/tmp && chown 65532:65532 /empty/app
 

@@ -4,6 +4,8 @@ SHELL := /bin/bash
 GO ?= go
 # With more than one module, go build finds the commit only if it is told to.
 VCS := $(if $(wildcard .git),-buildvcs=true)
+# Without gRPC for Google Cloud Storage, which is not used: 12 MB less, and a quicker start.
+TAGS := -tags disable_grpc_modules
 BIN ?= bin
 RACE ?=
 FUZZTIME ?= 5s
@@ -18,7 +20,7 @@ help:
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 20
 
 build: ## build the commands, static, in bin/: qtype is the distribution, qtype-core has the parts of the core
-	CGO_ENABLED=0 $(GO) build -trimpath $(VCS) -ldflags "-s -w" -o $(BIN)/qtype ./distribution/cmd/qtype
+	CGO_ENABLED=0 $(GO) build -trimpath $(VCS) $(TAGS) -ldflags "-s -w" -o $(BIN)/qtype ./distribution/cmd/qtype
 	CGO_ENABLED=0 $(GO) build -trimpath $(VCS) -ldflags "-s -w" -o $(BIN)/qtype-core ./cmd/qtype
 	CGO_ENABLED=0 $(GO) build -trimpath $(VCS) -ldflags "-s -w" -o $(BIN)/qtype-check ./cmd/qtype-check
 
@@ -26,7 +28,7 @@ playground: ## write the playground page, static files, to bin/playground
 	$(GO) run ./internal/playground/build $(BIN)/playground
 
 install: ## install the commands with go install
-	$(GO) install $(VCS) ./distribution/cmd/qtype ./cmd/qtype-check
+	$(GO) install $(VCS) $(TAGS) ./distribution/cmd/qtype ./cmd/qtype-check
 
 test: ## run all tests; RACE=-race with the race detector
 	$(GO) test $(RACE) -timeout 15m ./... ./distribution/...
