@@ -53,7 +53,7 @@ func (t *Turn) partsOf(messages []chat.Message, sent []*store.Entry, context []s
 		} else if at := slices.IndexFunc(sent, func(e *store.Entry) bool { return e.Message.ID == m.ID }); at >= 0 {
 			e, sent = sent[at], sent[at+1:]
 		}
-		parts = append(parts, t.messageParts(m, e, newContext)...)
+		parts = t.addMessage(parts, m, e, newContext)
 	}
 	return parts
 }
@@ -78,23 +78,24 @@ func (t *Turn) systemParts(m *chat.Message, context []store.ContextBlockReport) 
 	return append([]prefix.Part{own}, added...)
 }
 
-// messageParts returns the parts of a message: its context, and the message. e is nil for a
-// message that is not part of the session.
-func (t *Turn) messageParts(m *chat.Message, e *store.Entry, newContext int) []prefix.Part {
-	blocks, parts := m.Blocks, []prefix.Part(nil)
+// addMessage adds the parts of a message: its context, and the message. e is nil for a message that is
+// not part of the session.
+func (t *Turn) addMessage(parts []prefix.Part, m *chat.Message, e *store.Entry, newContext int) []prefix.Part {
+	first, blocks := len(parts), m.Blocks
 	if len(blocks) > 0 && blocks[0].MimeType == chat.MemoryMimeType {
-		parts, blocks = []prefix.Part{prefix.Of(prefix.Context, m, blocks[:1])}, blocks[1:]
+		parts, blocks = append(parts, prefix.Of(prefix.Context, m, blocks[:1])), blocks[1:]
 	}
 	parts = append(parts, prefix.Of(prefix.Message, m, blocks))
-	own := &parts[len(parts)-1]
+	added := parts[first:]
+	own := &added[len(added)-1]
 	if e == nil {
 		const bytesOfToken = 4
 		own.Tokens = own.Bytes / bytesOfToken
 		return parts
 	}
 	own.Tokens, own.Form = e.Tokens, t.formOf(e)
-	if len(parts) > 1 {
-		before := &parts[0]
+	if len(added) > 1 {
+		before := &added[0]
 		if e.Message.Context == "" {
 			before.Tokens = newContext
 		} else { // it was counted with the message
@@ -102,8 +103,8 @@ func (t *Turn) messageParts(m *chat.Message, e *store.Entry, newContext int) []p
 			own.Tokens -= before.Tokens
 		}
 	}
-	for i := range parts {
-		parts[i].Seq = e.Seq
+	for i := range added {
+		added[i].Seq = e.Seq
 	}
 	return parts
 }

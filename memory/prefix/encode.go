@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"slices"
 )
 
 // kinds are the kinds of parts in their stored form. The order is fixed.
@@ -11,43 +12,48 @@ func kinds() []Kind {
 	return []Kind{System, Context, Message, "pinned", "summary", "facts", "variables", "retrieval"}
 }
 
-// Encode returns parts as a text that a session keeps: without their content and their ids.
-func Encode(parts []Part) []byte {
-	var raw []byte
+// Encode returns parts as a text that a session keeps: without their content and their ids. added has
+// the positions of messages that had none, by their ids; nil for none.
+func Encode(parts []Part, added map[string]int64) []byte {
+	known := kinds()
+	raw := make([]byte, 0, len(parts)*partBytes)
 	last := int64(0)
 	for i := range parts {
 		p := &parts[i]
-		kind := 0
-		for k, name := range kinds() {
-			if name == p.Kind {
-				kind = k
-			}
-		}
+		kind := max(slices.Index(known, p.Kind), 0)
 		raw = append(raw, byte(kind)<<4|byte(p.Form))
-		raw = binary.AppendVarint(raw, p.Seq-last)
+		seq := p.Seq
+		if seq == 0 && p.ID != "" {
+			seq = added[p.ID]
+		}
+		raw = binary.AppendVarint(raw, seq-last)
 		raw = binary.AppendUvarint(raw, uint64(max(p.Bytes, 0)))
 		raw = binary.AppendUvarint(raw, uint64(max(p.Tokens, 0)))
 		raw = binary.BigEndian.AppendUint32(raw, p.sum)
-		last = p.Seq
+		last = seq
 	}
 	return base64.RawStdEncoding.AppendEncode(nil, raw)
 }
+
+// partBytes is about how many bytes a stored part has.
+const partBytes = 9
 
 var errDamaged = errors.New("the stored form of a request is damaged")
 
 // Decode reads what Encode wrote.
 func Decode(text []byte) ([]Part, error) {
-	raw, err := base64.RawStdEncoding.DecodeString(string(text))
+	raw, err := base64.RawStdEncoding.AppendDecode(nil, text)
 	if err != nil {
 		return nil, errDamaged
 	}
-	var parts []Part
+	known := kinds()
+	parts := make([]Part, 0, len(raw)/partBytes+1)
 	last := int64(0)
 	for len(raw) > 0 {
 		kind, form := int(raw[0]>>4), Form(raw[0]&15)
 		raw = raw[1:]
 		seq, n := binary.Varint(raw)
-		if n <= 0 || kind >= len(kinds()) {
+		if n <= 0 || kind >= len(known) {
 			return nil, errDamaged
 		}
 		raw = raw[n:]
@@ -62,7 +68,7 @@ func Decode(text []byte) ([]Part, error) {
 			return nil, errDamaged
 		}
 		last += seq
-		parts = append(parts, Part{Kind: kinds()[kind], Seq: last, Form: form, Bytes: int(sizes[0]), Tokens: int(sizes[1]), sum: binary.BigEndian.Uint32(raw)})
+		parts = append(parts, Part{Kind: known[kind], Seq: last, Form: form, Bytes: int(sizes[0]), Tokens: int(sizes[1]), sum: binary.BigEndian.Uint32(raw)})
 		raw = raw[4:]
 	}
 	return parts, nil

@@ -7,7 +7,7 @@
 package prefix
 
 import (
-	"hash/crc32"
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -46,38 +46,53 @@ type Part struct {
 
 // Of returns the part of a message, or of a part of one: its content is that of blocks.
 func Of(kind Kind, m *chat.Message, blocks []chat.Block) Part {
-	s := summer{}
-	for _, text := range []string{string(m.Role), m.Name, m.ToolCallID} {
-		s.add(text)
-	}
-	s.bytes = 0 // they are not content
+	s := newSummer()
+	s.addName(string(m.Role))
+	s.addName(m.Name)
+	s.addName(m.ToolCallID)
 	for i := range blocks {
 		s.addBlock(&blocks[i])
 	}
-	return Part{Kind: kind, ID: m.ID, Bytes: s.bytes, sum: s.sum}
+	return Part{Kind: kind, ID: m.ID, Bytes: s.bytes, sum: s.sum()}
 }
 
 // OfText returns a part of the system message.
 func OfText(kind Kind, text string, tokens int) Part {
-	s := summer{}
+	s := newSummer()
 	s.add(text)
-	return Part{Kind: kind, Bytes: s.bytes, Tokens: tokens, sum: s.sum}
+	return Part{Kind: kind, Bytes: s.bytes, Tokens: tokens, sum: s.sum()}
 }
 
 // summer computes the checksum of texts. Checksums are for versions of a part, not against attacks.
 type summer struct {
-	sum   uint32
-	bytes int
+	digest xxhash.Digest
+	bytes  int
 }
 
+func newSummer() (s summer) {
+	s.digest.Reset()
+	return s
+}
+
+func (s *summer) sum() uint32 { return uint32(s.digest.Sum64()) }
+
+// add adds content.
 func (s *summer) add(text string) {
-	s.sum = crc32.Update(s.sum, crc32.MakeTable(crc32.Castagnoli), append([]byte(text), 0))
+	s.addName(text)
 	s.bytes += len(text)
+}
+
+// addName adds a text that is no content.
+func (s *summer) addName(text string) {
+	_, _ = s.digest.WriteString(text) // it never fails
+	_, _ = s.digest.WriteString("\x00")
 }
 
 func (s *summer) addBlock(b *chat.Block) {
 	s.add(b.Text)
-	s.add(string(b.Data))
+	_, _ = s.digest.Write(b.Data)
+	s.addName("") // ends it
+	s.bytes += len(b.Data)
 	if b.Call != nil {
 		s.add(b.Call.ID)
 		s.add(b.Call.Name)
@@ -86,10 +101,8 @@ func (s *summer) addBlock(b *chat.Block) {
 	if b.Item != nil {
 		s.add(b.Item.JSON)
 	}
-	bytes := s.bytes
-	s.add(b.Type)
-	s.add(b.MimeType)
-	s.bytes = bytes
+	s.addName(b.Type)
+	s.addName(b.MimeType)
 }
 
 // equal reports whether two parts have the same content.

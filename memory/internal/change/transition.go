@@ -364,18 +364,12 @@ func (t *Transition) recordParts(n *CallRecord) {
 	for _, added := range t.Change.Entries {
 		positions[added.Message.ID] = added.Seq
 	}
-	parts := slices.Clone(n.Parts)
-	for i := range parts {
-		if at := positions[parts[i].ID]; at > 0 {
-			parts[i].Seq = at
-		}
-	}
 	n.Call.Prefix = slices.Clone(n.Call.Prefix)
 	for _, d := range n.Differs {
 		n.Call.Prefix[d.Index].Message = positions[d.ID]
 	}
-	if len(parts) > 0 {
-		t.SetValue(RequestValue, prefix.Encode(parts))
+	if len(n.Parts) > 0 {
+		t.SetValue(RequestValue, prefix.Encode(n.Parts, positions))
 	}
 }
 
