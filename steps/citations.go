@@ -102,6 +102,9 @@ func (s *llmStep) cite(set *citation.Set, answer chat.Message) chat.Message {
 	if s.schema != nil { // the brackets of JSON are not citations
 		return answer
 	}
+	if set.Len() == 0 && !slices.ContainsFunc(answer.Blocks, chat.Block.IsCitation) {
+		return answer
+	}
 	var blocks, sources []chat.Block
 	cited := set.Cited(answer.Text())
 	for _, b := range answer.Blocks {

@@ -31,12 +31,12 @@ func WithInstructions(ctx context.Context, i *Instructions) context.Context {
 }
 
 // instructionsFor returns the instructions for a step, empty ones if there are none.
-func instructionsFor(ctx context.Context, step string) *Instructions {
+func instructionsFor(ctx context.Context, step string) Instructions {
 	i, _ := ctx.Value(instructionsKey{}).(*Instructions)
 	if i == nil || !slices.Contains(i.Steps, step) {
-		return &Instructions{}
+		return Instructions{}
 	}
-	return i
+	return *i
 }
 
 // withInstructions returns the window with the texts for a step.
