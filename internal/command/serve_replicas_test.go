@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/allparts"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -123,7 +124,7 @@ func TestServe_ReplicaTurns(t *testing.T) {
 	}
 
 	go func() { _, _ = talkTo(t.Context(), replicas[0], "two", "forever") }()
-	app, err := qtype.Open(t.Context(), filepath.Join(folder, "app.qtype.yaml"))
+	app, err := qtype.Open(allparts.With(t.Context()), filepath.Join(folder, "app.qtype.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +211,7 @@ func sendTurn(client *http.Client, replicas []*servertest.Replica, dead *atomic.
 // checkSessions reads all conversations from the store.
 func checkSessions(t *testing.T, folder string, sessions, turns int) {
 	t.Helper()
-	app, err := qtype.Open(t.Context(), filepath.Join(folder, "app.qtype.yaml"))
+	app, err := qtype.Open(allparts.With(t.Context()), filepath.Join(folder, "app.qtype.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
