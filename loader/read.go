@@ -142,12 +142,21 @@ func (r *reader) open(path, base string) (io.ReadCloser, error) {
 	}
 	path = remotefs.Path(path)
 	if len(r.files) == 0 && isDescriptor(path) {
-		return os.Open(path)
+		return r.openDescriptor(path)
 	}
 	if r.opts.Confine != "" && len(r.files) > 0 {
 		return openBelow(r.opts.Confine, path)
 	}
 	return openRegular(path, os.Stat, func() (*os.File, error) { return os.Open(path) })
+}
+
+// openDescriptor opens a pipe or a terminal, of which a read may wait: the end of the context ends it.
+func (r *reader) openDescriptor(path string) (io.ReadCloser, error) {
+	f, err := os.Open(path)
+	if err == nil {
+		context.AfterFunc(r.ctx, func() { _ = f.Close() })
+	}
+	return f, err
 }
 
 // isDescriptor reports whether a path is an open file of this process, as shells write for <(…): its writer is there.

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/remotefs"
@@ -56,11 +58,16 @@ func (r *revision) open(ctx context.Context, path string) (io.ReadCloser, error)
 	if err != nil || !filepath.IsLocal(rel) {
 		return nil, &notInRevision{r.name}
 	}
-	text, err := git(ctx, r.root, "cat-file", "blob", r.commit+":"+filepath.ToSlash(rel))
-	if err != nil {
+	object := r.commit + ":" + filepath.ToSlash(rel)
+	if strings.Contains(object, "\n") { // ends the line of the request
 		return nil, &notInRevision{r.name}
 	}
-	return io.NopCloser(bytes.NewReader(text)), nil
+	out, err := run(ctx, r.root, strings.NewReader(object+"\n"), "cat-file", "--batch", "--follow-symlinks")
+	head, text, _ := bytes.Cut(out, []byte("\n"))
+	if err != nil || !bytes.Contains(head, []byte(" blob ")) || bytes.HasSuffix(head, []byte(" missing")) {
+		return nil, &notInRevision{r.name}
+	}
+	return io.NopCloser(bytes.NewReader(bytes.TrimSuffix(text, []byte("\n")))), nil
 }
 
 // notInRevision reports a file that a commit does not have.
@@ -74,7 +81,17 @@ func (e *notInRevision) Reason() string { return "it is not in " + e.name }
 
 // git returns the output of a git command in a folder.
 func git(ctx context.Context, folder string, args ...string) ([]byte, error) {
-	out, err := exec.CommandContext(ctx, "git", append([]string{"-C", folder}, args...)...).Output() //nolint:gosec // the revision is resolved behind --end-of-options, all else is a hash with a path
+	return run(ctx, folder, nil, args...)
+}
+
+// run is git with an input. Hooks of a worktree have a GIT_DIR, with which git takes every folder for the root.
+func run(ctx context.Context, folder string, input io.Reader, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", folder}, args...)...) //nolint:gosec // the revision is resolved behind --end-of-options, all else is a hash with a path
+	cmd.Stdin, cmd.Env = input, os.Environ()
+	if os.Getenv("GIT_WORK_TREE") == "" {
+		cmd.Env = slices.DeleteFunc(cmd.Env, func(v string) bool { return strings.HasPrefix(v, "GIT_DIR=") })
+	}
+	out, err := cmd.Output()
 	if failed := new(exec.ExitError); errors.As(err, &failed) {
 		return nil, errors.New("git: " + strings.TrimPrefix(strings.TrimSpace(string(failed.Stderr)), "fatal: "))
 	}
