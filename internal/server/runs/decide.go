@@ -23,12 +23,27 @@ func (r *Run) mayAnswer(p access.Principal, req *Request) bool {
 	return spec.MayDecide(req.By, p.Roles, isCaller)
 }
 
+// requested returns the request with an id that waits for an answer. What it returns is checked: a
+// request that opens later needs another answer.
+func (r *Run) requested(id string) (*Request, error) {
+	r.requests.mu.Lock() // an observer replaces the requests
+	o, err := r.requests.find(id)
+	r.requests.mu.Unlock()
+	if err == nil {
+		return o.Request, nil
+	}
+	if r.record != nil && slices.ContainsFunc(r.record.answers(), func(given *Answer) bool { return given.ID == id }) {
+		err = ErrAnswered
+	}
+	return nil, err
+}
+
 // authorize returns a *problem.Problem if the caller of ctx may not answer a request, and names the
-// caller in the answer. A request that is not open is reported by what stores the answer.
-func (r *Run) authorize(ctx context.Context, a *Answer) error {
+// caller in the answer.
+func (r *Run) authorize(ctx context.Context, req *Request, a *Answer) error {
 	p := access.PrincipalOf(ctx)
 	a.By = p.Name
-	if req := r.requests.named(a.ID); req != nil && !r.mayAnswer(p, req) {
+	if !r.mayAnswer(p, req) {
 		return problem.New(http.StatusForbidden, "may_not_decide", "you may not decide about this call of %s: %s", req.Tool, req.deciders())
 	}
 	return nil
@@ -46,16 +61,6 @@ func (r *Request) deciders() string {
 		return "the caller who has started the run decides"
 	}
 	return "it waits for someone with the role " + strings.Join(roles, " or ")
-}
-
-// named returns the request with an id that waits for an answer, nil for none.
-func (q *requests) named(id string) *Request {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if o := q.open[id]; o != nil {
-		return o.Request
-	}
-	return q.known[id]
 }
 
 // Undecided is a request that waits for people with a role.

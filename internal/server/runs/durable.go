@@ -198,25 +198,6 @@ func (r *Run) replayEvents(s *storedState) {
 	}
 }
 
-// answerRemote stores an answer for the process that has the run.
-func (m *Manager) answerRemote(ctx context.Context, r *Run, a *Answer) error {
-	r.requests.mu.Lock() // an observer replaces the requests
-	o := r.requests.open[a.ID]
-	r.requests.mu.Unlock()
-	if o == nil {
-		for _, given := range r.record.answers() {
-			if given.ID == a.ID {
-				return ErrAnswered
-			}
-		}
-		return ErrNoRequest
-	}
-	if err := a.Fits(o.Kind); err != nil {
-		return err
-	}
-	return r.record.saveAnswer(ctx, a)
-}
-
 // cancelRemote requests that the process that has the run cancels it.
 func (m *Manager) cancelRemote(ctx context.Context, r *Run) error {
 	err := r.record.set(ctx, map[string][]byte{cancelValue: []byte("true")}, func(now map[string][]byte) error {

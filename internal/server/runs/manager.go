@@ -369,14 +369,18 @@ func (m *Manager) prune(now time.Time) {
 // error of the store the client can send it again. The error is a *problem.Problem if the caller of
 // ctx may not answer the request.
 func (m *Manager) Answer(ctx context.Context, r *Run, a *Answer) error {
-	if err := r.authorize(ctx, a); err != nil {
+	req, err := r.requested(a.ID)
+	if err == nil {
+		err = r.authorize(ctx, req, a)
+	}
+	if err == nil {
+		err = a.Fits(req.Kind)
+	}
+	if err != nil {
 		return err
 	}
 	if !m.IsLocal(r) {
-		return m.answerRemote(ctx, r, a)
-	}
-	if err := r.requests.accepts(a); err != nil {
-		return err
+		return r.record.saveAnswer(ctx, a) // for the process that has the run
 	}
 	if r.record != nil {
 		if err := r.record.saveAnswer(ctx, a); err != nil {

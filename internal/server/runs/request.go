@@ -199,27 +199,17 @@ func (q *requests) pending() []*Request {
 	return list
 }
 
-// accepts returns an error if an answer fits no open request.
-func (q *requests) accepts(a *Answer) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	_, err := q.find(a)
-	return err
-}
-
-// find returns the open or known request that an answer fits; the caller holds the lock.
-func (q *requests) find(a *Answer) (*openRequest, error) {
-	o := q.open[a.ID]
-	if known := q.known[a.ID]; o == nil && known != nil {
-		o = &openRequest{Request: known}
-	}
-	switch {
-	case q.answers[a.ID] != nil:
+// find returns the open or known request with an id; the caller holds the lock.
+func (q *requests) find(id string) (*openRequest, error) {
+	switch open, known := q.open[id], q.known[id]; {
+	case q.answers[id] != nil:
 		return nil, ErrAnswered
-	case o == nil:
-		return nil, ErrNoRequest
+	case open != nil:
+		return open, nil
+	case known != nil:
+		return &openRequest{Request: known}, nil
 	}
-	return o, a.Fits(o.Kind)
+	return nil, ErrNoRequest
 }
 
 // answer stores the answer to a request, and returns the open request, whose caller still
@@ -227,7 +217,10 @@ func (q *requests) find(a *Answer) (*openRequest, error) {
 func (q *requests) answer(a *Answer) (*openRequest, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	o, err := q.find(a)
+	o, err := q.find(a.ID)
+	if err == nil {
+		err = a.Fits(o.Kind)
+	}
 	if err != nil {
 		return nil, err
 	}
