@@ -12,7 +12,7 @@ type Approval struct {
 	// Tool is the id of the tool.
 	Tool Ref[Tool] `yaml:"tool" jsonschema:"required" role:"-"`
 	// By are those who may decide on a server: caller is who has started the run, role:NAME is everyone with the role. Without it the caller decides.
-	By []string `yaml:"by" nonempty:"true"`
+	By []string `yaml:"by"`
 }
 
 // ByCaller is the entry of Approval.By for the caller who has started the run.

@@ -51,18 +51,26 @@ func neverAllowed() rule {
 func malformedDecider() rule {
 	return rule{code: "QT498", title: "invalid entry of by",
 		doc: "Who decides about the calls of a tool is `caller`, who has started the run, or `role:NAME`, everyone with a role. " +
-			"Remove `by` if the caller decides.",
+			"Remove `by` if the caller decides. Two entries of approve cannot name different people for one tool.",
 		sample: sample{head: sampleModel + `
 tools:
   - {type: ClientTool, id: pay, name: pay, description: Pays}`,
 			in: "question: ChatMessage", out: "answer: ChatMessage",
 			steps: "- {type: Agent, id: help, model: writer, tools: [pay], approve: [{tool: pay, by: [⟦support│role:support⟧]}], inputs: [question], outputs: [answer]}"},
 		check: on(func(p *ruleContext, s *spec.Agent) {
-			for _, a := range s.Approve {
+			for n, a := range s.Approve {
+				if slices.ContainsFunc(s.Approve[:n], func(b *spec.Approval) bool { return b.Tool.ID == a.Tool.ID && !slices.Equal(a.By, b.By) }) {
+					p.list.Add(p.reportAt(a.Tool.Span, "agent %q names two times who decides about the calls of the tool %q", s.ID, a.Tool.ID).
+						WithHint("keep one of the entries"))
+				}
+				if at, written := a.Position().Lookup("by"); written && len(a.By) == 0 && a.Position().Complete("by") {
+					p.list.Add(p.reportAt(at.Key, "agent %q: nobody may decide about the calls of the tool %q", s.ID, a.Tool.ID).
+						WithHint("name a role, or remove by if the caller decides"))
+				}
 				for i, entry := range a.By {
 					if err := spec.CheckDecider(entry); err != nil {
 						p.list.Add(p.reportAt(a.Position().Field("by").Index(i).Span(), "agent %q: %s", s.ID, err).
-							WithHint("write role:%s if it is a role", entry))
+							WithHint("write caller, or role: and the name of a role"))
 					}
 				}
 			}
