@@ -226,3 +226,20 @@ func TestOddDotEnvFiles(t *testing.T) {
 		t.Errorf("a folder is no .env file: %v", list)
 	}
 }
+
+// The hint names what the text is likely to mean: an environment variable cannot have every name.
+func TestVariables_Hints(t *testing.T) {
+	for written, want := range map[string]string{
+		"${NONE}":            "set it, or write a default: ${NONE:-…}",
+		"${user.name}":       `set it, or write a default: ${user.name:-…}; the input "user.name" of a template is {user.name}, without $`,
+		"${ NONE }":          "write ${NONE}, without blanks",
+		"${NONE-x}":          "set it, or write a default: ${NONE-x:-…}; ${NONE:-x} is NONE with the default x",
+		"${#list[@]}":        "write ${DOLLAR:-$}{#list[@]} for the text ${#list[@]}",
+		"${{ secrets.KEY }}": "write ${DOLLAR:-$}{{ secrets.KEY } for the text ${{ secrets.KEY }",
+	} {
+		_, list := loader.LoadBytes(t.Context(), "app.yaml", []byte("id: x\ndescription: '"+written+"'"), loader.Options{Lookup: env(someEnv), NoDotEnv: true})
+		if len(list) != 1 || list[0].Code != "QT005" || list[0].Hint != want {
+			t.Errorf("%s: got %v, want the hint %s", written, list, want)
+		}
+	}
+}

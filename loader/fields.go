@@ -222,7 +222,7 @@ func (d *decoder) decodeField(p pair, f *field, owner reflect.Value, title strin
 func (d *decoder) decodeNull(n *node, v reflect.Value, f *field, at target) {
 	switch lost := n.hidden != "" && takesWord(v.Type()); {
 	case lost:
-		d.diags.add(ruleKind.At(n.span, "%s is empty: %s", at, n.hidden).WithHint("a text that starts with %s needs quotes%s", n.hidden[:1], optionalHint(f)))
+		d.diags.add(ruleKind.At(n.span, "%s is empty: %s", at, n.hidden).WithHint("put a text that starts with %s in quotes%s", n.hidden[:1], optionalHint(f)))
 	case !f.takesNull:
 		d.diags.add(ruleKind.At(n.span, "%s is empty", at).WithHint("give it a value%s", optionalHint(f)))
 	case v.Kind() == reflect.Pointer:

@@ -94,12 +94,22 @@ func keyedType(found diag.Diagnostic, n *node, u *spec.Union) diag.Diagnostic {
 // unsetHint returns what to do about a variable that is not set. Names of environment
 // variables are rarely in lower case: in a template it is likely an input.
 func unsetHint(name string) string {
-	hint := "set it, or write a default: ${" + name + ":-…}" + otherForm(name)
-	if name == strings.ToLower(name) && strings.Trim(name, "0123456789_") != "" {
+	if trimmed := strings.TrimSpace(name); trimmed != name && isVariableName(trimmed) {
+		return "write ${" + trimmed + "}, without blanks"
+	}
+	other := otherForm(name)
+	if other == "" && !isVariableName(name) {
+		return "write ${DOLLAR:-$}{" + name + "} for the text ${" + name + "}"
+	}
+	hint := "set it, or write a default: ${" + name + ":-…}" + other
+	if name == strings.ToLower(name) && strings.Trim(name, "0123456789_") != "" && other == "" {
 		hint += "; the input " + strconv.Quote(name) + " of a template is {" + name + "}, without $"
 	}
 	return hint
 }
+
+// isVariableName reports whether programs and .env files give environment variables such names.
+func isVariableName(name string) bool { return name != "" && strings.Trim(name, nameCharacters+"-") == "" }
 
 // lengthOfTime matches a number and a unit as people write them.
 var lengthOfTime = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d{1,6})\s*([A-Za-z]*)$`) })

@@ -1,6 +1,8 @@
 package validate
 
 import (
+	"slices"
+
 	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/sqlquery"
@@ -40,7 +42,9 @@ func (p *ruleContext) checkParts(n spec.Node) {
 	case spec.ModelEntity:
 		p.need(n, parts.Provider, n.Base().Provider, "provider")
 	case *spec.Store:
-		p.need(n, parts.Store, n.Type, "type")
+		if slices.Contains(spec.StoreTypes(), n.Type) { // the loader reports an unknown type
+			p.need(n, parts.Store, n.Type, "type")
+		}
 	case spec.Index:
 		if row, err := spec.StoreOf(n); err == nil {
 			p.need(n, parts.Index, row.Name, "module", "store")

@@ -19,6 +19,7 @@ models:
 stores:
   - {id: shared, type: redis, url: "redis://localhost/0"}
   - {id: own, type: sqlite, url: own.db}
+  - {id: misspelled, type: RedisStore, url: "redis://localhost/0"}
 memories: [{id: talk, store: shared}]
 indexes:
   - {type: VectorIndex, id: notes, module: qdrant, name: notes, embedding_model: vectors, args: {host: localhost, collection_name: notes}}
@@ -51,11 +52,11 @@ func TestCheckFor_MissingParts(t *testing.T) {
 	want := []string{
 		"4:51 this program has no model provider hugot",
 		"6:24 this program has no memory store redis",
-		"10:44 this program has no index store qdrant",
-		"17:80 this program has no SQL database postgresql",
-		"19:44 this program has no file system s3",
-		"20:62 this program has no file system gs",
-		"22:57 this program has no file system azure",
+		"11:44 this program has no index store qdrant",
+		"18:80 this program has no SQL database postgresql",
+		"20:44 this program has no file system s3",
+		"21:62 this program has no file system gs",
+		"23:57 this program has no file system azure",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
