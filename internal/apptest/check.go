@@ -194,6 +194,12 @@ func (c *checker) checkCalls(t *spec.Turn) {
 		if slices.Contains(ids, a.ID) && a.Function == "" && ToolName(c.app, a.ID) == "" && a.Position().Complete("function") {
 			c.list.Add(ruleInvalid.At(SpanOf(a, "id"), "tool %s has several functions", a.ID).WithHint("add function: with the name that models see"))
 		}
+		if name := ToolName(c.app, a.ID); a.Function != "" && name != "" && a.Function != name {
+			c.list.Add(ruleUnknown.At(SpanOf(a, "function"), "tool %s has no function %q", a.ID, a.Function).WithSuggestion(name))
+		}
+		if slices.Contains(ids, a.ID) && a.Calls == nil && a.Rejected == nil && len(a.Arguments) == 0 && a.Position().Complete("calls", "rejected", "arguments") {
+			c.list.Add(ruleInvalid.At(SpanOf(a, "id"), "nothing is asserted on the calls of tool %s", a.ID).WithHint("write calls, arguments or rejected"))
+		}
 	}
 }
 

@@ -37,11 +37,13 @@ func TestRun_Calls(t *testing.T) {
 	for turn, want := range map[string][]string{
 		`calls: [{id: look_up, calls: 1, arguments: {number: 7}}, {id: pay_back, calls: 1, rejected: 0, arguments: {amount: 2.5}}], call_order: [look_up, pay_back]`: nil,
 		`reject: [pay_back], calls: [{id: pay_back, calls: 1, rejected: 1}], sent: [{id: clerk, calls: 2, some_contain: [refund please, user rejected the call]}]`:   nil,
-		`call_order: [pay_back, look_up]`:                  {"QT803 tool find was not called after pay_back"},
-		`calls: [{id: look_up, calls: 2, rejected: 1}]`:    {"QT803 tool find was called 1 time, not 2", "QT803 0 calls of tool find rejected, not 1"},
-		`calls: [{id: pay_back, arguments: {amount: 3}}]`:  {"QT803 no call of tool refund has these arguments"},
-		`sent: [{id: clerk, some_contain: [elephant]}]`:    {`QT803 none of 2 requests to clerk contains "elephant"`},
-		`calls: [{id: pay}], call_order: [x], reject: [y]`: {`QT801 no tool has the id "y"`, `QT801 no tool has the id "x"`, `QT801 no tool has the id "pay"`},
+		`call_order: [pay_back, look_up]`:                      {"QT803 tool find was not called after pay_back"},
+		`calls: [{id: look_up, calls: 2, rejected: 1}]`:        {"QT803 tool find was called 1 time, not 2", "QT803 0 calls of tool find rejected, not 1"},
+		`calls: [{id: pay_back, arguments: {amount: 3}}]`:      {"QT803 no call of tool refund has these arguments"},
+		`sent: [{id: clerk, some_contain: [elephant]}]`:        {`QT803 none of 2 requests to clerk contains "elephant"`},
+		`calls: [{id: look_up}, {id: look_up, arguments: {}}]`: {"QT802 nothing is asserted on the calls of tool look_up", "QT802 nothing is asserted on the calls of tool look_up"},
+		`calls: [{id: look_up, function: found, calls: 0}]`:    {`QT801 tool look_up has no function "found"`},
+		`calls: [{id: pay}], call_order: [x], reject: [y]`:     {`QT801 no tool has the id "y"`, `QT801 no tool has the id "x"`, `QT801 no tool has the id "pay"`},
 	} {
 		folder := t.TempDir()
 		tests := "tools: [{id: look_up, result: {state: sent}}, {id: pay_back, result: {receipt: R1}}]\n" +
