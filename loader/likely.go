@@ -109,7 +109,9 @@ func unsetHint(name string) string {
 }
 
 // isVariableName reports whether programs and .env files give environment variables such names.
-func isVariableName(name string) bool { return name != "" && strings.Trim(name, nameCharacters+"-") == "" }
+func isVariableName(name string) bool {
+	return name != "" && strings.Trim(name, nameCharacters+"-") == ""
+}
 
 // lengthOfTime matches a number and a unit as people write them.
 var lengthOfTime = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d{1,6})\s*([A-Za-z]*)$`) })
