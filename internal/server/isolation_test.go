@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/appstate"
@@ -168,7 +169,7 @@ func checkRecords(t *testing.T, own, other *testServer) {
 	}
 	mine, its := own.own.App().State(), other.own.App().State()
 	for _, kind := range appstate.Kinds() {
-		testkit.Must(t, mine.Records(kind).Write(t.Context(), "mark", store.RecordChange{Next: 1}))
+		testkit.Must(t, mine.Records(kind).Write(t.Context(), "mark", store.RecordChange{Next: 1, Stored: time.Now()})) // without a time, it may be removed as expired
 		for _, id := range ids(its, kind) {
 			if id == "mark" {
 				t.Errorf("%s: the other application has the record", kind)
