@@ -11,7 +11,7 @@ import (
 var layers = []string{
 	"aliases", "owner", "turn_policy", "context", "audit",
 	"memory", "load", "commit", "lease",
-	"turn_report", "turn", "question", "turn_commit", "turn_variables", "shared", "idempotency", "turn_context", "call_prefix", "call", "calibration",
+	"turn_report", "turn", "question", "turn_commit", "turn_stop", "turn_variables", "shared", "idempotency", "turn_context", "call_prefix", "call", "calibration",
 	"write", "read", "snapshot", "expiry", "forget_user", "rewind", "edit", "pin", "fork", "ephemeral", "import", "similar",
 }
 

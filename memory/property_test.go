@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -230,6 +231,55 @@ func (m *machine) fail(t *rapid.T) {
 	}
 }
 
+// stop stops a turn: the window keeps what was said, with a result for each call and an answer at
+// the end, and nothing of a turn in which nothing was said.
+func (m *machine) stop(t *rapid.T) {
+	if len(m.open) > 0 {
+		t.Skip("calls of an earlier turn wait for their results")
+	}
+	before := m.window(t)
+	turn, err := m.memory.Begin(context.Background(), m.session)
+	testkit.Must(t, err)
+	msgs := m.drawSome(t)
+	partial := rapid.SampledFrom([]string{"", " \n", "the beginning of"}).Draw(t, "partial")
+	testkit.Must(t, turn.Add(msgs...))
+	testkit.Must(t, turn.Stop(context.Background(), partial))
+	said := slices.ContainsFunc(msgs, func(m chat.Message) bool { return m.Role == chat.Assistant })
+	if written := strings.TrimSpace(partial) != ""; !said && !written {
+		m.failed += len(msgs)
+		if d := difference(before, m.window(t)); d != "" {
+			t.Fatalf("a turn in which nothing was said changed the window: %s", d)
+		}
+		return
+	}
+	added := m.newest(t, len(m.added)+m.failed)
+	if d := difference(msgs, added[:len(msgs)]); d != "" {
+		t.Fatalf("the messages of the turn: %s", d)
+	}
+	checkBalanced(t, added)
+	last := added[len(added)-1]
+	switch {
+	case strings.TrimSpace(partial) != "" && (last.Text() != partial || !last.Stopped):
+		t.Fatalf("the answer is %+v", last)
+	case last.Role == chat.Tool:
+		t.Fatal("no answer follows the results")
+	case len(added) > len(msgs) && !last.Stopped:
+		t.Fatalf("%+v is not marked", last)
+	}
+	m.open = nil
+	m.model.add(added)
+	m.recordAdded(added...)
+}
+
+// newest returns the messages of the history after the first n.
+func (m *machine) newest(t *rapid.T, n int) (all []chat.Message) {
+	for e, err := range m.memory.HistoryRange(context.Background(), m.session, int64(n+1), 1<<50) {
+		testkit.Must(t, err)
+		all = append(all, e.Message)
+	}
+	return all
+}
+
 // again adds a message that the session has already.
 func (m *machine) again(t *rapid.T) {
 	if len(m.added) == 0 {
@@ -396,7 +446,7 @@ func (m *machine) replayed(t *rapid.T) {
 }
 
 func (m *machine) run(t *rapid.T, several bool) {
-	actions := map[string]func(*rapid.T){"append": m.appendOne, "turn": m.turn, "fail": m.fail, "again": m.again,
+	actions := map[string]func(*rapid.T){"append": m.appendOne, "turn": m.turn, "fail": m.fail, "stop": m.stop, "again": m.again,
 		"other": m.other, "restart": m.restart, "": m.check}
 	if several {
 		actions["append some"] = m.appendSome

@@ -49,6 +49,9 @@ func (e *InterruptedError) Error() string {
 	return fmt.Sprintf("memory %s: a newer turn of session %q replaced this one (concurrent_turns: interrupt)", e.Memory, e.Session)
 }
 
+// ErrStopped is the cause with which the context of a turn ends when its user stops it; see Turn.Stop.
+var ErrStopped = errors.New("the run was cancelled")
+
 // ErrSuspended is the reason of an Abort that records nothing: the turn will be
 // repeated, for example after a restart of the program.
 var ErrSuspended = errors.New("the turn was suspended and will be repeated")

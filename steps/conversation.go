@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/qtype-dev/qtype/memory"
@@ -19,13 +20,14 @@ const abortTimeout = 5 * time.Second
 // conversation is the message exchange of one row with a model: a turn of a memory
 // if the step has one.
 type conversation struct {
-	turn     *memory.Turn   // nil without a memory
-	system   string         // system message of the step
-	messages []chat.Message // without a memory: the messages so far
-	repairs  bool           // whether repairs of the conversation were reported
-	extra    []extra        // messages that are sent and not stored
-	last     string         // the id of the newest message of the conversation in the last request
-	handed   bool           // the question was transferred to a flow
+	turn     *memory.Turn    // nil without a memory
+	system   string          // system message of the step
+	messages []chat.Message  // without a memory: the messages so far
+	repairs  bool            // whether repairs of the conversation were reported
+	extra    []extra         // messages that are sent and not stored
+	last     string          // the id of the newest message of the conversation in the last request
+	handed   bool            // the question was transferred to a flow
+	partial  strings.Builder // text of the answer that a model is writing
 }
 
 // extra are messages that are sent after a message of the conversation, and not stored.
@@ -157,9 +159,9 @@ func (d *conversation) report(ctx context.Context) *memory.TurnReport {
 	return d.turn.Report()
 }
 
-// close ends the conversation: it commits if err is nil. Otherwise it leaves the
-// window unchanged and records the failure in the history. It returns the error of
-// the row.
+// close ends the conversation: it commits if err is nil, and also what was said if the user
+// stopped it. Otherwise it leaves the window unchanged and records the failure in the history.
+// It returns the error of the row.
 func (d *conversation) close(ctx context.Context, err error) error {
 	if d.turn == nil {
 		return err
@@ -172,7 +174,7 @@ func (d *conversation) close(ctx context.Context, err error) error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(context.Cause(d.turn.Context()), memory.ErrSuspended): // the turn will be repeated for any error that it ended with, such as that of an interrupted commit
 		err = context.Cause(d.turn.Context())
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+	case errors.Is(cause, memory.ErrStopped), ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		err = cause // the reason, such as a cancellation by the user
 	}
 	var interrupted *memory.InterruptedError
@@ -182,8 +184,12 @@ func (d *conversation) close(ctx context.Context, err error) error {
 	// Not with the row's context: a canceled turn must be recorded too.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
-	if aborted := d.turn.Abort(ctx, err); aborted != nil && !sameStore(err, aborted) {
-		return fmt.Errorf("%w; the failed turn could not be recorded: %w", err, aborted)
+	end := func() error { return d.turn.Abort(ctx, err) }
+	if errors.Is(err, memory.ErrStopped) {
+		end = func() error { return d.turn.Stop(ctx, d.partial.String()) }
+	}
+	if aborted := end(); aborted != nil && !sameStore(err, aborted) {
+		return fmt.Errorf("%w; the turn could not be recorded: %w", err, aborted)
 	}
 	return err
 }

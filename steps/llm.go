@@ -154,14 +154,14 @@ func (s *llmStep) reportUsage(ctx context.Context, row *Row, r *model.Response, 
 // made the call, whose text is reported as one delta; its reasoning and commentary are not
 // reported again, because they were shown when it was made. Answers of mocks are not recorded, as
 // they are free and the same each time, except those with tool calls, which have new ids.
-func (s *llmStep) call(ctx context.Context, row *Row, req model.Request) (*model.Response, error) {
+func (s *llmStep) call(ctx context.Context, row *Row, d *conversation, req model.Request) (*model.Response, error) {
 	log := callRecorderFrom(ctx)
 	if log == nil || s.model.Info().Mock && len(req.Tools) == 0 {
-		return s.send(ctx, row, req)
+		return s.send(ctx, row, d, req)
 	}
 	key := log.key(ctx, "model", requestParts(&req)...)
 	resp, replayed, err := recorded(ctx, key, func() (*model.Response, error) {
-		resp, err := s.send(ctx, row, req)
+		resp, err := s.send(ctx, row, d, req)
 		if err == nil { // the keys of later calls have these ids
 			resp.Message = named(resp.Message)
 		}
@@ -175,8 +175,10 @@ func (s *llmStep) call(ctx context.Context, row *Row, req model.Request) (*model
 	return resp, err
 }
 
-// send sends one request, reports the deltas of the answer, and returns it whole.
-func (s *llmStep) send(ctx context.Context, row *Row, req model.Request) (*model.Response, error) {
+// send sends one request, reports the deltas of the answer, and returns it whole. d has the text
+// that was reported so far.
+func (s *llmStep) send(ctx context.Context, row *Row, d *conversation, req model.Request) (*model.Response, error) {
+	d.partial.Reset()
 	stop := &stopper{stops: instructionsFor(ctx, s.id).Stop}
 	resp, err := model.Call(ctx, s.model, req, func(delta model.Event) {
 		ev := Event{Kind: EventText, Text: delta.Text}
@@ -190,6 +192,8 @@ func (s *llmStep) send(ctx context.Context, row *Row, req model.Request) (*model
 			ev.Kind, ev.Text = EventReasoning, delta.Reasoning
 		case delta.Commentary != "":
 			ev.Kind, ev.Text = EventCommentary, delta.Commentary
+		default:
+			d.partial.WriteString(ev.Text)
 		}
 		Report(ctx, s.event(row, ev))
 	})
@@ -200,6 +204,7 @@ func (s *llmStep) send(ctx context.Context, row *Row, req model.Request) (*model
 		Report(ctx, s.event(row, Event{Kind: EventText, Text: rest}))
 	}
 	resp.Message = stop.cut(resp.Message)
+	d.partial.Reset() // the conversation gets the whole answer
 	return resp, nil
 }
 

@@ -16,7 +16,7 @@ import (
 // the conversation, down to the newest one. What was accepted, and the provider's count of it,
 // correct the estimates of the memory.
 func (s *llmStep) callFitted(ctx context.Context, row *Row, d *conversation, req model.Request, b memory.Budget) (*model.Response, error) {
-	resp, err := s.call(ctx, row, req)
+	resp, err := s.call(ctx, row, d, req)
 	if d.turn == nil {
 		return resp, err
 	}
@@ -35,7 +35,7 @@ func (s *llmStep) callFitted(ctx context.Context, row *Row, d *conversation, req
 		}
 		req.Messages = window
 		s.require(ctx, &req)
-		if resp, err = s.call(ctx, row, req); suspected && err != nil {
+		if resp, err = s.call(ctx, row, d, req); suspected && err != nil {
 			if again, ok := errors.AsType[*model.Error](err); ok && again.Opaque {
 				err = first // the same, of the whole request
 			}

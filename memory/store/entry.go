@@ -16,7 +16,7 @@ type Status uint8
 const (
 	InWindow Status = iota // part of the window
 	Flushed                // no longer part of the window
-	Failed                 // from a turn that failed or was cancelled; never part of the window
+	Failed                 // from a turn that failed, or that was stopped before anything was said; never part of the window
 	Replaced               // a system message that a newer one replaced
 	Rewound                // from a turn that was rewound; never part of the window again
 	Deleted                // deleted; never part of the window again

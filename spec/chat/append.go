@@ -37,6 +37,9 @@ func appendMessage(b []byte, m *Message) ([]byte, error) {
 	}
 	b = appendOptional(b, `,"tool_call_id":`, m.ToolCallID)
 	b = appendOptional(b, `,"context":`, m.Context)
+	if m.Stopped {
+		b = append(b, `,"stopped":true`...)
+	}
 	return append(appendOrigin(b, m.Origin), '}'), nil
 }
 

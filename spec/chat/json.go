@@ -14,8 +14,8 @@ import (
 //
 //	{"role": "user", "blocks": [{"type": "text", "content": "hello"}]}
 //
-// id, name, tool_calls, tool_call_id, context and origin are written if they are set, so that a stored
-// message can be restored. Bytes are written {"base64": "…"}; a plain string is read
+// id, name, tool_calls, tool_call_id, context, stopped and origin are written if they are set, so that a
+// stored message can be restored. Bytes are written {"base64": "…"}; a plain string is read
 // as its UTF-8 bytes.
 //
 // A model's message has further blocks. Calls that follow all other blocks are in tool_calls,
@@ -75,7 +75,7 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 
 // readMessage reads a message in any form of its JSON.
 func readMessage(data []byte) (in Message, err error) {
-	o, err := readObject(data, "a message", "id", "role", "name", "blocks", "tool_calls", "tool_call_id", "context", "origin")
+	o, err := readObject(data, "a message", "id", "role", "name", "blocks", "tool_calls", "tool_call_id", "context", "stopped", "origin")
 	if err != nil {
 		return in, err
 	}
@@ -97,6 +97,11 @@ func readMessage(data []byte) (in Message, err error) {
 	}
 	if len(calls) > 0 {
 		in = in.With(calls...)
+	}
+	if o.has("stopped") {
+		if err := json.Unmarshal(o["stopped"], &in.Stopped); err != nil {
+			return in, fmt.Errorf("%q must be true or false, not %s", "stopped", textfmt.JSONKind(o["stopped"]))
+		}
 	}
 	in.Origin, err = readOrigin(o)
 	return in, err

@@ -89,6 +89,7 @@ type Message struct {
 	Blocks     []Block // the content
 	ToolCallID string  // of a tool's message: the call that it answers
 	Context    string  // of a stored question: what a memory sent before its text and sends again; see AsSent
+	Stopped    bool    // of an answer: its user stopped it, so that it may have no end
 	Origin     *Origin // what made the items of the blocks; nil without items. It is shared and must not be changed
 }
 

@@ -35,6 +35,7 @@ func scanMessage(data []byte) (m Message, ok bool) {
 	if s.skip(`,"context":`) {
 		m.Context = s.text()
 	}
+	m.Stopped = s.skip(`,"stopped":true`)
 	if s.skip(`,"origin":{"api":`) {
 		m.Origin = s.origin()
 	}

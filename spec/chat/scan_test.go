@@ -12,7 +12,7 @@ import (
 func TestScanMessage(t *testing.T) {
 	text := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.SampledFrom([]rune("a\"\\\n\u2028<é😀,]}"))))
 	rapid.Check(t, func(t *rapid.T) {
-		m := Message{ID: text.Draw(t, "id"), Role: rapid.SampledFrom(Roles()).Draw(t, "role"), Name: text.Draw(t, "name"), ToolCallID: text.Draw(t, "call")}
+		m := Message{ID: text.Draw(t, "id"), Role: rapid.SampledFrom(Roles()).Draw(t, "role"), Name: text.Draw(t, "name"), ToolCallID: text.Draw(t, "call"), Stopped: rapid.Bool().Draw(t, "stopped")}
 		for range rapid.IntRange(0, 3).Draw(t, "blocks") {
 			b := Block{Type: rapid.SampledFrom([]string{"text", ReasoningType, CommentaryType, CallType, ItemType}).Draw(t, "kind")}
 			if b.Type == CallType {

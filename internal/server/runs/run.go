@@ -36,8 +36,8 @@ func (s Status) Ended() bool {
 // suspendedText is the error of a suspended run.
 const suspendedText = "the server is shutting down; the run continues when it has started again"
 
-// ErrCancelled is the cause with which a cancelled run ends.
-var ErrCancelled = errors.New("the run was cancelled")
+// ErrCancelled is the cause with which a cancelled run ends. Its turns keep what was said.
+var ErrCancelled = memory.ErrStopped
 
 // Rows counts the rows of a run.
 type Rows struct {

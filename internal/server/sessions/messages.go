@@ -26,6 +26,8 @@ type messageJSON struct {
 	Time   time.Time `json:"time"`
 	Status string    `json:"status"`
 	Reason string    `json:"reason,omitempty"` // why it is not in the window
+
+	Stopped bool `json:"stopped,omitempty"` // the user stopped the answer
 }
 
 // The statuses of messages.
@@ -34,6 +36,7 @@ const (
 	evicted    = "evicted"
 	summarized = "summarized"
 	failed     = "failed"
+	stopped    = "stopped" // its turn was stopped before anything was said
 	replaced   = "replaced"
 	deleted    = "deleted"
 )
@@ -138,7 +141,7 @@ func convert(ctx context.Context, m memoryview.Memory, stored string, entries []
 			out[n-1].Tokens += e.Tokens
 			continue
 		}
-		one := messageJSON{ID: e.Message.ID, Seq: e.Seq, Turn: e.Turn, Role: roleOf(e.Message.Role), Name: e.Message.Name, Parts: partsOf(&e.Message), Tokens: e.Tokens, Time: e.Time}
+		one := messageJSON{ID: e.Message.ID, Seq: e.Seq, Turn: e.Turn, Role: roleOf(e.Message.Role), Name: e.Message.Name, Parts: partsOf(&e.Message), Tokens: e.Tokens, Time: e.Time, Stopped: e.Message.Stopped}
 		if isResult(e) {
 			one.Parts = addResult(nil, &e.Message)
 		}
@@ -196,6 +199,8 @@ func (r *reasons) of(ctx context.Context, e memory.Entry) (status, reason string
 	}
 	removal, _ := r.removals.Of(e)
 	switch {
+	case e.Status == store.Failed && removal.Reason == memory.ErrStopped.Error():
+		return stopped, removal.Reason, nil
 	case e.Status == store.Failed:
 		return failed, removal.Reason, nil
 	case e.Status == store.Deleted:

@@ -122,12 +122,14 @@ export function useConversation({ flow, id, initial, run, inputs }: Options) {
     if (runID) void cancelRun(runID)
     await chat.stop()
   }
+  const turnBefore = (index: number) => Math.max(0, ...chat.messages.slice(0, index).map((m) => places.get(m.id)?.turn ?? 0))
   /** Removes a user message and all after it, from the window of the model too, and sends another. */
   const resend = (index: number, text: string, files: FileUIPart[]) => attempt(async () => {
     const message = chat.messages[index]
     const place = places.get(message.id)
     if (busy) await stop()
-    if (place) await rewindSession(id, place.turn)
+    if (place) await rewindSession(id, { turn: place.turn })
+    else if (latest.current.stored) await rewindSession(id, { keep: turnBefore(index) }) // the turn may have been stored when it was stopped
     chat.clearError()
     chat.setMessages(chat.messages.slice(0, index))
     await send(text, files)

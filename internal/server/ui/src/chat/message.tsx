@@ -37,7 +37,7 @@ export const Message = function Message(props: MessageProps) {
   )
 }
 
-const labels: Record<MessageStatus, string> = { in_window: 'seen by the model', evicted: 'not in the window', summarized: 'summarized', failed: 'failed', replaced: 'replaced' }
+const labels: Record<MessageStatus, string> = { in_window: 'seen by the model', evicted: 'not in the window', summarized: 'summarized', failed: 'failed', stopped: 'stopped', replaced: 'replaced' }
 
 function StatusChip({ place, onExplain }: { place?: Place; onExplain: () => void }) {
   if (!place || place.status === 'in_window') return null
@@ -111,6 +111,7 @@ function AssistantMessage({ flow, conv, message, index, last, onExplain, place }
         <StatusLine conv={conv} message={message} />
       ) : (
         <div className="flex flex-wrap items-center gap-1">
+          {place?.stopped && <Badge tone="neutral">stopped</Badge>}
           <StatusChip place={place} onExplain={onExplain} />
           <div className={cx('flex items-center', !last && hidden)}>
             <IconButton small icon={RotateCcw} label="Retry" onClick={() => void conv.retry(index)} />

@@ -9,6 +9,7 @@ const headings: Record<MessageStatus, [LucideIcon, string]> = {
   evicted: [EyeOff, 'The model no longer sees this message'],
   summarized: [EyeOff, 'The model sees only a summary of this message'],
   failed: [EyeOff, 'This turn failed'],
+  stopped: [EyeOff, 'This turn was stopped before an answer'],
   replaced: [EyeOff, 'This message was replaced'],
 }
 

@@ -8,9 +8,10 @@ const looks: Record<MessageStatus, string> = {
   evicted: 'hatch border-line-strong',
   summarized: 'border-k-summary border-dashed bg-k-summary/25',
   failed: 'border-bad bg-bad-soft',
+  stopped: 'border-line-strong border-dotted',
   replaced: 'border-line border-dotted',
 }
-const names: Record<MessageStatus, string> = { in_window: 'in the window', evicted: 'flushed', summarized: 'in the summary', failed: 'failed', replaced: 'replaced' }
+const names: Record<MessageStatus, string> = { in_window: 'in the window', evicted: 'flushed', summarized: 'in the summary', failed: 'failed', stopped: 'stopped', replaced: 'replaced' }
 
 interface MessageMapProps {
   messages: StoredMessage[]

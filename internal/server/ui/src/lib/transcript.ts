@@ -63,9 +63,10 @@ export interface Place {
   turn: number
   status: MessageStatus
   stored: StoredMessage[]
+  stopped: boolean // the user stopped the answer
 }
 
-const rank: MessageStatus[] = ['in_window', 'summarized', 'evicted', 'replaced', 'failed']
+const rank: MessageStatus[] = ['in_window', 'summarized', 'evicted', 'replaced', 'stopped', 'failed']
 
 /**
  * The places of the messages of a chat. User messages are matched from the end by their text,
@@ -88,5 +89,5 @@ export function placesOf(chat: ChatMessage[], stored: StoredMessage[]): Map<stri
 
 function placeOf(stored: StoredMessage[], turn: number): Place {
   const status = stored.map((m) => m.status).sort((a, b) => rank.indexOf(b) - rank.indexOf(a))[0]
-  return { turn, status, stored }
+  return { turn, status, stored, stopped: stored.some((m) => m.stopped) }
 }

@@ -173,7 +173,7 @@ export interface SessionDetail {
   run: string | null
 }
 
-export type MessageStatus = 'in_window' | 'evicted' | 'summarized' | 'failed' | 'replaced'
+export type MessageStatus = 'in_window' | 'evicted' | 'summarized' | 'failed' | 'stopped' | 'replaced'
 export interface StoredMessage {
   id: string
   seq: number
@@ -185,6 +185,7 @@ export interface StoredMessage {
   time?: string
   status: MessageStatus
   reason?: string | null
+  stopped?: boolean // the user stopped the answer
 }
 
 export interface ContextBlock {

@@ -72,6 +72,26 @@ test('an answer is stopped, and a message edited', async ({ page }) => {
   await expect(page.getByRole('article', { name: 'You' })).toHaveCount(2)
 })
 
+test('a stopped answer is there after a reload, and can be sent again', async ({ page }) => {
+  await page.goto('chat/talk')
+  await say(page, 'hello')
+  await submit(page, 'a slow answer')
+  await expect(shown(page, /One two three/)).toBeVisible()
+  await page.keyboard.press('Escape')
+  await answered(page)
+  const answer = page.getByRole('article', { name: 'Assistant' }).last()
+  await expect(answer.getByText('stopped', { exact: true })).toBeVisible()
+  await page.reload()
+  await expect(answer).toContainText('One two three')
+  await expect(answer.getByText('stopped', { exact: true })).toBeVisible()
+  await expect(page.getByText(/failed|interrupted/)).toHaveCount(0)
+  await answer.getByRole('button', { name: 'Retry' }).click()
+  await expect(shown(page, /twenty-five\./)).toBeVisible()
+  await answered(page)
+  await expect(page.getByRole('article', { name: 'You' })).toHaveCount(2)
+  await expect(page.getByRole('button', { name: /turn 2, .* replaced/ }).first()).toBeVisible()
+})
+
 test('an error of the model is shown', async ({ page }) => {
   await page.goto('chat/talk')
   await submit(page, 'please fail')

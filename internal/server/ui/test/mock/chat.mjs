@@ -129,7 +129,7 @@ async function work(state, s, run, log, message) {
   }
   run.emit('step.finished', { step: 'draft', row: 1, ms: 812, ...(failed && { error: failed }) })
   run.emit('usage', { step: 'draft', model: 'assistant', input: 412, output: 38 })
-  if (!failed) store(s, number, message, turn.parts)
+  if (!failed) store(s, number, message, turn.parts, run.cancelled)
   s.run = null
   s.updated = new Date().toISOString()
   run.finish(run.cancelled ? 'cancelled' : failed ? 'failed' : 'succeeded', failed)
@@ -140,11 +140,12 @@ async function work(state, s, run, log, message) {
   state.chats.delete(s.id)
 }
 
-function store(s, turn, message, parts) {
+function store(s, turn, message, parts, stopped) {
   const add = (role, p, tokens) => {
     const seq = s.messages.length + 1
     s.messages.push({ id: `${s.id}-${seq}`, seq, turn, role, parts: p, tokens, time: new Date().toISOString(), status: 'in_window' })
   }
   add('user', message.parts, 5 + Math.round(textOf(message).length / 4))
   add('assistant', parts, 10 + Math.round(JSON.stringify(parts).length / 6))
+  s.messages.at(-1).stopped = stopped
 }

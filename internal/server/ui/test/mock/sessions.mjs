@@ -56,7 +56,7 @@ export async function serveSessions(state, req, res, parts, query) {
 
 function change(state, s, action, body, res) {
   if (action === 'rewind') {
-    for (const m of s.messages) if (m.turn >= body.turn) m.status = 'replaced'
+    for (const m of s.messages) if (m.turn >= (body.turn ?? body.keep + 1)) m.status = 'replaced'
     return sendJSON(res, 200, detailOf(s))
   }
   if (action === 'fork') {

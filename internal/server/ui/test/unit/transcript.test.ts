@@ -32,6 +32,12 @@ describe('placesOf', () => {
     expect([...places].map(([id, p]) => [id, p.turn, p.status]).sort()).toEqual([['live0', 1, 'evicted'], ['live1', 1, 'evicted'], ['live2', 3, 'in_window'], ['live3', 3, 'in_window']])
     expect(places.get('live3')!.stored).toHaveLength(3)
   })
+  it('marks an answer that was stopped', () => {
+    const [question, answer] = [stored(8, 4, 'user', text('three')), { ...stored(9, 4, 'assistant', text('thi')), stopped: true }]
+    const places = placesOf(toChat([...history, question, answer]), [...history, question, answer])
+    expect(['m7', 'm8', 'm9'].map((id) => places.get(id)?.stopped)).toEqual([undefined, false, true])
+    expect(places.get('m9')!.status).toBe('in_window')
+  })
   it('skips turns that were not stored', () => {
     const chat = [...toChat(history), { id: 'failed', role: 'user', parts: text('three') } as ChatMessage]
     const places = placesOf(chat, history)
