@@ -16,6 +16,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/chatui/screen"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -49,8 +50,8 @@ type Chat struct {
 // failed. The error of the turn was written to the error stream.
 var ErrTurnFailed = errors.New("a turn failed")
 
-// errStopped is the cause of a context that Ctrl-C has canceled.
-var errStopped = errors.New("canceled by the user")
+// errStopped is the cause of a context that Ctrl-C has canceled: a memory keeps what was said.
+var errStopped = memory.ErrStopped
 
 // Run reads and answers turns until the input ends or the user quits. An interrupt
 // stops only the current answer.

@@ -28,7 +28,7 @@ const prompt = "you> "
 // lastTurn is the newest turn of this process.
 type lastTurn struct {
 	message chat.Message // what was sent
-	failed  bool         // the turn failed or was stopped: the conversation goes on without it
+	failed  bool         // the turn failed, or nothing was said before it was stopped: the conversation goes on without it
 	details string       // the reasoning and the calls of tools
 	answer  string
 }
@@ -96,6 +96,7 @@ func (c *Chat) send(ctx context.Context, m chat.Message) error {
 	values[t.input.ID] = m
 	l := newLive(c, func() { cancel(errStopped) })
 	c.last = &lastTurn{message: m, failed: true}
+	grown := c.grown(ctx)
 	rows := slices.Values([]runtime.Input{{Session: c.Session, Values: values}})
 	kinds := []steps.EventKind{steps.EventText, steps.EventReasoning, steps.EventCommentary, steps.EventToolCall, steps.EventToolResult, steps.EventSource, steps.EventShortened, steps.EventUsage}
 	defer func() {
@@ -105,6 +106,7 @@ func (c *Chat) send(ctx context.Context, m chat.Message) error {
 	for res, err := range c.App.Run(within, t.flow.ID, rows, runtime.WithEvents(l.event, kinds...), runtime.WithObserver(l)) {
 		switch {
 		case errors.Is(context.Cause(within), errStopped):
+			c.last.failed = !grown()
 			l.end("")
 			fmt.Fprintln(c.Streams.Err, "(stopped)")
 			return nil

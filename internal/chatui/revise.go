@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
@@ -50,11 +51,33 @@ func (c *Chat) newestTurns(ctx context.Context) ([]newest, error) {
 	return turns, nil
 }
 
+// grown returns a function that reports whether the conversation has got messages since.
+func (c *Chat) grown(ctx context.Context) func() bool {
+	before := map[string]int64{}
+	for _, m := range c.memories() {
+		info, err := m.Info(ctx, c.Session)
+		if err != nil {
+			return func() bool { return false } // the turn fails
+		}
+		before[m.ID] = info.Messages
+	}
+	return func() bool {
+		for _, m := range c.memories() {
+			for e, err := range m.HistoryRange(ctx, c.Session, before[m.ID]+1, math.MaxInt64) {
+				if err == nil && e.Status != store.Failed {
+					return true
+				}
+			}
+		}
+		return false
+	}
+}
+
 // undo takes back the last message and its answer.
 func (c *Chat) undo(ctx context.Context, _ string) error {
 	if c.last != nil && c.last.failed {
 		c.last = nil
-		return errors.New("the last turn has failed or was stopped: the conversation goes on without it, so nothing was undone")
+		return errors.New("the last turn has failed, or was stopped before an answer: the conversation goes on without it, so nothing was undone")
 	}
 	turns, err := c.newestTurns(ctx)
 	if err != nil {

@@ -226,7 +226,7 @@ func TestChatScreen_Answers(t *testing.T) {
 	d.see("(stopped)")
 	d.ready("")
 	d.say("/undo\r")
-	d.see("so nothing\nwas undone")
+	d.see(`undone: "hang please"`)
 	d.ready("")
 	d.say("hostile\r")
 	d.see(" end", "tokens 400 in") // the status follows the prompt

@@ -106,11 +106,14 @@ func (p *Printer) width() int {
 	return max(p.Width, 40)
 }
 
-// entry returns the line of a message, with a mark if it is pinned.
+// entry returns the line of a message, with marks if it is pinned, and if its user stopped it.
 func (p *Printer) entry(e *memory.Entry) string {
 	m := e.Message
 	if p.Pinned != nil && p.Pinned(e.Seq) {
 		m.Blocks = slices.Insert(slices.Clone(m.Blocks), 0, chat.Block{Type: "text", Text: "[pinned]"})
+	}
+	if m.Stopped {
+		m.Blocks = slices.Insert(slices.Clone(m.Blocks), 0, chat.Block{Type: "text", Text: "[stopped]"})
 	}
 	return p.line(m, e.Tokens) + p.items(&m)
 }
