@@ -82,6 +82,7 @@ var asked = map[string]string{
 	"loader/env.go:readDotEnv":                           "builder.allowedVariable",
 	"loader/read.go:open":                                "reader.allowed",
 	"loader/read.go:openBelow":                           "reader.allowed",
+	"loader/read.go:openDescriptor":                      "reader.allowed, in open",
 	"memory/postgres/store.go:connections":               "App.storeAt and App.openDeclared",
 	"distribution/hugot/folder.go:findModel":             "prepare of model/provider",
 	"distribution/hugot/folder.go:readJSON":              "prepare of model/provider",
@@ -103,7 +104,7 @@ var asked = map[string]string{
 var unrelated = map[string]string{
 	"internal/authoring/trust.go:readLimits":                "the policy of the organization, and the state of the user",
 	"internal/trust/state.go:StateFolder":                   "the state of the user",
-	"internal/cli/author/revision.go:git":                   "commits and files of the user's repository",
+	"internal/cli/author/revision.go:run":                   "commits and files of the user's repository",
 	"internal/cli/appflags/audit.go:Path":                   "a flag or a setting of the user",
 	"internal/localruns/files.go:EachFile":                  "files of the user",
 	"internal/convert/systems/systems.go:programFiles":      "a file or folder that the user converts; links in it are not followed",
