@@ -104,7 +104,7 @@ func TestChunk_Published(t *testing.T) {
 		"step-start ", "tool-call lookup ", "tool-result lookup ",
 		"tool-call refund ", `request approval refund {"order":"7"}`, "tool-result refund ",
 		"tool-call locate ", "request client_tool locate {}", "tool-result locate tool locate: no position",
-		"step-end ", "",
+		"text ", "step-end ", "", // a whole answer is one part
 	}, "\n")
 	if diff := cmp.Diff(want, stored(t, w, in)); diff != "" {
 		t.Error(diff)

@@ -19,6 +19,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/qtype-dev/qtype/internal/durable"
+	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
@@ -138,7 +139,7 @@ func TestServer(t *testing.T) {
 			t.Fatalf("%v, %v: %+v", waiting, err, run.State())
 		}
 		a.ID = run.State().Pending[0].ID
-		testkit.Must(t, m.Answer(t.Context(), run, &a))
+		testkit.Must(t, m.Answer(access.WithPrincipal(t.Context(), access.Principal{Name: "ada"}), run, &a))
 	}
 	testkit.Must(t, run.Wait(t.Context()))
 	s := run.State()
@@ -153,7 +154,7 @@ func TestServer(t *testing.T) {
 	}
 	want := []string{
 		"run.started", "step.started", "tool.called lookup", "tool.returned lookup", "tool.called refund", "request.opened refund", "request.answered refund", "tool.returned refund",
-		"tool.called locate", "request.opened locate", "request.answered locate", "tool.returned locate", "step.finished", "row.finished", "run.finished",
+		"tool.called locate", "request.opened locate", "request.answered locate", "tool.returned locate", "text.delta", "step.finished", "row.finished", "run.finished",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
