@@ -21,8 +21,8 @@ help:
 
 build: ## build the commands, static, in bin/: qtype is the distribution, qtype-core has the parts of the core
 	CGO_ENABLED=0 $(GO) build -trimpath $(VCS) $(TAGS) -ldflags "-s -w" -o $(BIN)/qtype ./distribution/cmd/qtype
-	CGO_ENABLED=0 $(GO) build -trimpath $(VCS) -ldflags "-s -w" -o $(BIN)/qtype-core ./cmd/qtype
-	CGO_ENABLED=0 $(GO) build -trimpath $(VCS) -ldflags "-s -w" -o $(BIN)/qtype-check ./cmd/qtype-check
+	CGO_ENABLED=0 $(GO) build -trimpath $(VCS) $(TAGS) -ldflags "-s -w" -o $(BIN)/qtype-core ./cmd/qtype
+	CGO_ENABLED=0 $(GO) build -trimpath $(VCS) $(TAGS) -ldflags "-s -w" -o $(BIN)/qtype-check ./cmd/qtype-check
 
 playground: ## write the playground page, static files, to bin/playground
 	$(GO) run ./internal/playground/build $(BIN)/playground
