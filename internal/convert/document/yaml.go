@@ -102,9 +102,6 @@ func encodeList(all []*Block) *yaml.Node {
 // escapeEnv keeps ${ of a string from being read as an environment variable: it
 // writes the $ as the default of a variable that is never set.
 func escapeEnv(s string) string {
-	if !strings.Contains(s, "${") || !strings.Contains(s, "}") {
-		return s
-	}
 	return strings.ReplaceAll(s, "${", "${LITERAL_DOLLAR:-$}{")
 }
 

@@ -64,6 +64,7 @@ func TestConvert_Parts(t *testing.T) {
 		{"choice", operation(`{"parameters": [{"name": "x", "in": "query", "schema": {"anyOf": [{"type": "integer"}, {"type": "null"}]}}]}`, `{}`), `{id: x, type: "int?"}`},
 		{"JSON is preferred", operation(`{"requestBody": {"content": {"text/plain": {"schema": {"type": "string"}}, "application/json": {"schema": {"type": "integer"}}}}}`, `{}`), `{id: request, type: "int?"}`},
 		{"dollar", operation(`{"description": "costs ${PRICE}"}`, `{}`), "costs ${LITERAL_DOLLAR:-$}{PRICE}"},
+		{"dollar without an end", operation(`{"description": "costs ${ more"}`, `{}`), "costs ${LITERAL_DOLLAR:-$}{ more"},
 		{"oauth", `{"swagger": "2.0", "host": "a", "securityDefinitions": {"o": {"type": "oauth2", "tokenUrl": "https://a/t"}}, "paths": {"/a": {"get": {}}}}`, "token_url: https://a/t"},
 		{"reference to nothing", operation(`{"parameters": [{"$ref": "#/components/parameters/none"}]}`, `{}`), "# The reference #/components/parameters/none leads to nothing in the file."},
 		{"not a path", `{"openapi": "3.0.0", "paths": {"/a": {"get": {}, "post": 7}, "/b": 7, "x-note": "c"}}`, "# The operation POST /a is left out: expected an object.\n# The path /b has no operations: expected an object."},
