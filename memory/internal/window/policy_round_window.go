@@ -237,28 +237,41 @@ func (p *roundWindow) WithOptions(o ReadOptions) (Policy, error) {
 	return &one, nil
 }
 
+// Evicted compares with the window before, not with what the view still has for reads under
+// wider limits: that depends on when the view was read.
 func (p *roundWindow) Evicted(v *View, first int64, before, added []*store.Entry) *store.Event {
 	e := store.Event{Kind: store.EventFlush, Rule: spec.PolicyRoundWindow, Turn: v.State.Turns, Time: v.State.LastSaid,
-		Before: v.chars, Limit: p.max, Unit: store.InCharacters}
-	for _, entries := range [][]*store.Entry{before, added} {
-		for _, entry := range entries {
-			if entry.Seq >= v.State.First {
-				break
-			}
-			if entry.Seq < first || IsSystem(entry) {
-				continue
-			}
-			if e.Messages == 0 {
-				e.From = entry.Seq
-			}
-			e.To, e.Messages, e.Tokens = entry.Seq, e.Messages+1, e.Tokens+entry.Tokens
+		Limit: p.max, Unit: store.InCharacters}
+	var all []*store.Entry
+	for _, entry := range slices.Concat(before, added) {
+		if entry.Seq < first || IsSystem(entry) {
+			continue
 		}
-	}
-	if v.chars <= p.max {
-		e.Before, e.Limit, e.Unit = p.most+1, p.most, store.InRounds
+		all = append(all, entry)
+		if entry.Seq >= v.State.First {
+			continue
+		}
+		if e.Messages == 0 {
+			e.From = entry.Seq
+		}
+		e.To, e.Messages, e.Tokens = entry.Seq, e.Messages+1, e.Tokens+entry.Tokens
 	}
 	if e.Messages == 0 {
 		return nil
+	}
+	rounds, recent := 0, 0 // recent: the characters of the last rounds
+	for _, entry := range slices.Backward(all) {
+		n := Characters(&entry.Message)
+		e.Before += n
+		if rounds < p.most {
+			recent += n
+		}
+		if IsUser(entry) {
+			rounds++
+		}
+	}
+	if recent <= p.max {
+		e.Before, e.Limit, e.Unit = p.most+1, p.most, store.InRounds
 	}
 	return &e
 }
