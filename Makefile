@@ -43,7 +43,7 @@ vet: ## run go vet
 	$(GO) vet ./... ./distribution/...
 
 bench-memory: ## measure memories of SIZES=10,1000 sessions and messages on SQLite, PostgreSQL and Redis
-	QTYPE_SCALE=$${SIZES:-10,1000} $(GO) test -count 1 -timeout 120m -run TestScale -v ./memory/storeurl
+	QTYPE_SCALE=$${SIZES:-10,1000} $(GO) test -count 1 -timeout 120m -run TestScale -v ./internal/memory/storeurl
 
 bench: build ## compare with programs written by hand, run all benchmarks BENCHCOUNT times, measure the start-up time
 	$(GO) build -trimpath -o $(BIN)/bench ./internal/bench
@@ -55,7 +55,7 @@ fuzz: ## run every fuzz target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)
 
 generate: ## generate schema.json and docs/reference from package spec, the embedded catalogue of models, docs/rules.md from the rules, docs/commands.md and the picture of the README from the program
-	$(GO) generate ./internal/catalogue ./internal/schemagen ./internal/docgen ./validate/lint
+	$(GO) generate ./internal/catalogue ./internal/schemagen ./internal/docgen ./internal/lint
 	$(GO) test -count=1 -run '^TestDocs_(Commands|SessionPicture)$$' ./internal/command -update-commands -update-pictures
 
 check-generated: ## fail if generated files are not up to date

@@ -2,7 +2,7 @@ package qtype
 
 import (
 	"github.com/qtype-dev/qtype/internal/authoring"
-	"github.com/qtype-dev/qtype/validate/lint"
+	"github.com/qtype-dev/qtype/internal/lint"
 )
 
 // FileKinds returns the kinds of files other than documents that lint can check: tests and

@@ -11,11 +11,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/memory/sqlite"
+	"github.com/qtype-dev/qtype/internal/memory/storeurl"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/sqlite"
-	"github.com/qtype-dev/qtype/memory/storeurl"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -30,7 +30,7 @@ const DefaultStore = ".qtype/memory.db"
 const homeVariable = "QTYPE_HOME"
 
 // WithDefaultStore stores memories for which the document names no store at an address,
-// as package memory/storeurl describes it, instead of DefaultStore. It is an error if
+// as package internal/memory/storeurl describes it, instead of DefaultStore. It is an error if
 // the document names a store for all of its memories.
 func WithDefaultStore(address string) Option { return func(o *options) { o.storeAddress = address } }
 

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit/diagtest"
 	"github.com/qtype-dev/qtype/loader"
-	"github.com/qtype-dev/qtype/spec/diag/diagtest"
 )
 
 // TestFixtures checks that the loader reports the rules that it checks and no others.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit/diagtest"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec/diag"
-	"github.com/qtype-dev/qtype/spec/diag/diagtest"
 )
 
 // noEnv is an environment without variables.

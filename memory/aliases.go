@@ -1,11 +1,11 @@
 package memory
 
 import (
-	"github.com/qtype-dev/qtype/memory/inprocess"
-	"github.com/qtype-dev/qtype/memory/internal/budget"
-	"github.com/qtype-dev/qtype/memory/internal/change"
-	"github.com/qtype-dev/qtype/memory/internal/history"
-	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/internal/memory/budget"
+	"github.com/qtype-dev/qtype/internal/memory/change"
+	"github.com/qtype-dev/qtype/internal/memory/history"
+	"github.com/qtype-dev/qtype/internal/memory/inprocess"
+	"github.com/qtype-dev/qtype/internal/memory/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )

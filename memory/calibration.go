@@ -3,8 +3,8 @@ package memory
 import (
 	"cmp"
 
-	"github.com/qtype-dev/qtype/memory/internal/budget"
-	"github.com/qtype-dev/qtype/memory/internal/change"
+	"github.com/qtype-dev/qtype/internal/memory/budget"
+	"github.com/qtype-dev/qtype/internal/memory/change"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 

@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/memory/window"
 	"github.com/qtype-dev/qtype/internal/timer"
-	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
 

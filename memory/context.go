@@ -6,14 +6,14 @@ import (
 	"iter"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/memory/change"
 	"github.com/qtype-dev/qtype/internal/textfmt"
-	"github.com/qtype-dev/qtype/memory/internal/change"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // ContextSource supplies what a memory sends to the model in addition to chat
-// messages. Package memory/promptcontext has the one of the language: pinned
+// messages. Package internal/memory/promptcontext has the one of the language: pinned
 // texts, variables, a running summary, and retrieved messages. It is safe for
 // concurrent use.
 type ContextSource interface {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 
-	"github.com/qtype-dev/qtype/memory/inprocess"
-	"github.com/qtype-dev/qtype/memory/internal/change"
-	"github.com/qtype-dev/qtype/memory/internal/history"
-	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/internal/memory/change"
+	"github.com/qtype-dev/qtype/internal/memory/history"
+	"github.com/qtype-dev/qtype/internal/memory/inprocess"
+	"github.com/qtype-dev/qtype/internal/memory/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/qtype-dev/qtype/memory/internal/locks"
+	"github.com/qtype-dev/qtype/internal/memory/locks"
 	"github.com/qtype-dev/qtype/memory/store"
 )
 

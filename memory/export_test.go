@@ -3,7 +3,7 @@ package memory
 import (
 	"context"
 
-	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/internal/memory/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/qtype-dev/qtype/memory/internal/change"
+	"github.com/qtype-dev/qtype/internal/memory/change"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/memory/change"
+	"github.com/qtype-dev/qtype/internal/memory/window"
 	"github.com/qtype-dev/qtype/internal/timer"
-	"github.com/qtype-dev/qtype/memory/internal/change"
-	"github.com/qtype-dev/qtype/memory/internal/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
 

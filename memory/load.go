@@ -4,7 +4,7 @@ import (
 	"context"
 	"sort"
 
-	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/internal/memory/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
 

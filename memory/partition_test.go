@@ -14,11 +14,11 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/qtype-dev/qtype/internal/memory/postgres"
+	"github.com/qtype-dev/qtype/internal/memory/redis"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/postgres"
-	"github.com/qtype-dev/qtype/memory/redis"
 )
 
 // writerVariable is the environment variable by which this program is a writer on another host: the address

@@ -6,9 +6,9 @@ import (
 	"iter"
 	"time"
 
-	"github.com/qtype-dev/qtype/memory/internal/change"
-	"github.com/qtype-dev/qtype/memory/internal/history"
-	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/internal/memory/change"
+	"github.com/qtype-dev/qtype/internal/memory/history"
+	"github.com/qtype-dev/qtype/internal/memory/window"
 	"github.com/qtype-dev/qtype/memory/store"
 )
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"iter"
 
-	"github.com/qtype-dev/qtype/memory/internal/change"
-	"github.com/qtype-dev/qtype/memory/internal/history"
+	"github.com/qtype-dev/qtype/internal/memory/change"
+	"github.com/qtype-dev/qtype/internal/memory/history"
 	"github.com/qtype-dev/qtype/memory/store"
 )
 

@@ -10,12 +10,12 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/qtype-dev/qtype/internal/memory/postgres"
+	"github.com/qtype-dev/qtype/internal/memory/redis"
+	"github.com/qtype-dev/qtype/internal/memory/sqlite"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/postgres"
-	"github.com/qtype-dev/qtype/memory/redis"
-	"github.com/qtype-dev/qtype/memory/sqlite"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/qtype-dev/qtype/memory/internal/budget"
-	"github.com/qtype-dev/qtype/memory/internal/change"
-	"github.com/qtype-dev/qtype/memory/internal/locks"
-	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/internal/memory/budget"
+	"github.com/qtype-dev/qtype/internal/memory/change"
+	"github.com/qtype-dev/qtype/internal/memory/locks"
+	"github.com/qtype-dev/qtype/internal/memory/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/qtype-dev/qtype/memory/internal/budget"
-	"github.com/qtype-dev/qtype/memory/internal/change"
-	"github.com/qtype-dev/qtype/memory/internal/window"
+	"github.com/qtype-dev/qtype/internal/memory/budget"
+	"github.com/qtype-dev/qtype/internal/memory/change"
+	"github.com/qtype-dev/qtype/internal/memory/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )

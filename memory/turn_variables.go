@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/qtype-dev/qtype/memory/internal/change"
+	"github.com/qtype-dev/qtype/internal/memory/change"
 )
 
 // Set sets a variable of the session, or removes it if value is null or nil. The

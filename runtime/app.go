@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/index"
+	"github.com/qtype-dev/qtype/internal/memory/storeurl"
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/internal/textfmt"
@@ -21,7 +22,6 @@ import (
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/search"
 	"github.com/qtype-dev/qtype/memory/store"
-	"github.com/qtype-dev/qtype/memory/storeurl"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"

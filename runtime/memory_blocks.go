@@ -1,8 +1,8 @@
 package runtime
 
 import (
+	"github.com/qtype-dev/qtype/internal/memory/promptcontext"
 	"github.com/qtype-dev/qtype/internal/memoryconfig"
-	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"

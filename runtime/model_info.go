@@ -4,8 +4,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/model"
-	"github.com/qtype-dev/qtype/model/provider"
 	"github.com/qtype-dev/qtype/spec"
 )
 

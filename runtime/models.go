@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/model"
-	"github.com/qtype-dev/qtype/model/provider"
 	"github.com/qtype-dev/qtype/spec"
 )
 

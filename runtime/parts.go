@@ -4,10 +4,10 @@ import (
 	"context"
 
 	indexstore "github.com/qtype-dev/qtype/index/store"
+	"github.com/qtype-dev/qtype/internal/memory/storeurl"
+	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/sqldb"
-	"github.com/qtype-dev/qtype/memory/storeurl"
-	"github.com/qtype-dev/qtype/model/provider"
 )
 
 // Parts are the tables of what a document can name: what implements providers, stores and

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/qtype-dev/qtype/internal/tool/mcp"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
-	"github.com/qtype-dev/qtype/tool/mcp"
 )
 
 // sample calls a model for the server of an MCPTool, as a part of the step that called the

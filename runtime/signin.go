@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/tool/mcp"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/tool"
-	"github.com/qtype-dev/qtype/tool/mcp"
 )
 
 // SignIn signs a person in at the server of an MCPTool whose auth is an OAuth2LoginAuth, and

@@ -6,11 +6,11 @@ import (
 	"fmt"
 
 	"github.com/qtype-dev/qtype/internal/appstate"
+	"github.com/qtype-dev/qtype/internal/memory/encrypted"
+	"github.com/qtype-dev/qtype/internal/memory/storeurl"
 	"github.com/qtype-dev/qtype/internal/sharedlimit"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/encrypted"
 	"github.com/qtype-dev/qtype/memory/store"
-	"github.com/qtype-dev/qtype/memory/storeurl"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 )

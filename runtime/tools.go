@@ -5,10 +5,10 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/qtype-dev/qtype/internal/tool/factory"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
 	"github.com/qtype-dev/qtype/tool"
-	"github.com/qtype-dev/qtype/tool/factory"
 )
 
 // newToolFactory returns what makes the application's tools.

@@ -9,7 +9,7 @@ import (
 
 // Provider declares one model provider: a row of the table that the loader, the
 // validator, the schema, the editor, the manual and the runtime read. What calls
-// the provider is the row of the same name in model/provider.
+// the provider is the row of the same name in internal/model/provider.
 type Provider struct {
 	Name               string         // the value of the key `provider`
 	Doc                string         // what it is, as a phrase for the manual and the editor

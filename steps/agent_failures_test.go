@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
-	"github.com/qtype-dev/qtype/model/provider"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/steps"

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/qtype-dev/qtype/memory/promptcontext"
+	"github.com/qtype-dev/qtype/internal/memory/promptcontext"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec/chat"
 )

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/expression"
+	"github.com/qtype-dev/qtype/internal/testkit/valuetest"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
-	"github.com/qtype-dev/qtype/spec/value/valuetest"
 	"github.com/qtype-dev/qtype/steps"
 )
 

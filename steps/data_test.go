@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit/valuetest"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
-	"github.com/qtype-dev/qtype/spec/value/valuetest"
 	"github.com/qtype-dev/qtype/steps"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/qtype-dev/qtype/memory/promptcontext"
+	"github.com/qtype-dev/qtype/internal/memory/promptcontext"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/steps"

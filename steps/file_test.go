@@ -12,9 +12,9 @@ import (
 	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/internal/testkit/valuetest"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
-	"github.com/qtype-dev/qtype/spec/value/valuetest"
 	"github.com/qtype-dev/qtype/steps"
 )
 

@@ -9,9 +9,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/internal/servertest"
+	"github.com/qtype-dev/qtype/internal/testkit/valuetest"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
-	"github.com/qtype-dev/qtype/spec/value/valuetest"
 	"github.com/qtype-dev/qtype/steps"
 )
 

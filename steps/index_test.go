@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/index"
-	"github.com/qtype-dev/qtype/index/embedded"
+	"github.com/qtype-dev/qtype/internal/index/embedded"
+	"github.com/qtype-dev/qtype/internal/model/mock"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/model"
-	"github.com/qtype-dev/qtype/model/mock"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"

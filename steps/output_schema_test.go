@@ -3,9 +3,9 @@ package steps_test
 import (
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit/valuetest"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/spec/value/valuetest"
 )
 
 // TestAgent_OutputForms reads an answer of a custom type at the first attempt with any text

@@ -10,8 +10,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/sqldb"
 	sqlservers "github.com/qtype-dev/qtype/internal/sqldb/servers"
+	"github.com/qtype-dev/qtype/internal/testkit/valuetest"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/spec/value/valuetest"
 	"github.com/qtype-dev/qtype/steps"
 )
 

@@ -11,13 +11,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/internal/tokenizer/tokenfile"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
-	"github.com/qtype-dev/qtype/model/provider"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
 )

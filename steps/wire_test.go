@@ -13,10 +13,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
-	"github.com/qtype-dev/qtype/model/provider"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
 	"github.com/qtype-dev/qtype/tool"

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit/diagtest"
 	"github.com/qtype-dev/qtype/loader"
-	"github.com/qtype-dev/qtype/spec/diag/diagtest"
 	"github.com/qtype-dev/qtype/validate"
 )
 

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/testkit/diagtest"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec/diag"
-	"github.com/qtype-dev/qtype/spec/diag/diagtest"
 	"github.com/qtype-dev/qtype/validate"
 )
 

@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/model"
-	"github.com/qtype-dev/qtype/model/provider"
 )
 
 // Config is what New makes a model from.

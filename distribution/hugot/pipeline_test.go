@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/distribution/hugot"
+	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/model"
-	"github.com/qtype-dev/qtype/model/provider"
 	"github.com/qtype-dev/qtype/spec"
 )
 

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/memory/inprocess"
 	"github.com/qtype-dev/qtype/internal/sharedlimit"
-	"github.com/qtype-dev/qtype/memory/inprocess"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"

@@ -13,7 +13,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/qtype-dev/qtype/internal/durable"
-	"github.com/qtype-dev/qtype/memory/encrypted"
+	"github.com/qtype-dev/qtype/internal/memory/encrypted"
 )
 
 // Sealed data is sealedFormat, the id of the key, a salt, a nonce, and the output of AES-256-GCM

@@ -11,7 +11,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/qtype-dev/qtype/internal/durable"
-	"github.com/qtype-dev/qtype/memory/encrypted"
+	"github.com/qtype-dev/qtype/internal/memory/encrypted"
 )
 
 func key(t *testing.T, fill byte) encrypted.Key {

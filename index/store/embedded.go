@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/qtype-dev/qtype/index"
-	"github.com/qtype-dev/qtype/index/embedded"
+	"github.com/qtype-dev/qtype/internal/index/embedded"
 	"github.com/qtype-dev/qtype/internal/vectors"
 	"github.com/qtype-dev/qtype/spec"
 )

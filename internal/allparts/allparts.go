@@ -5,11 +5,11 @@ package allparts
 import (
 	"context"
 
-	indexservers "github.com/qtype-dev/qtype/index/servers"
 	"github.com/qtype-dev/qtype/internal/convert"
 	"github.com/qtype-dev/qtype/internal/convert/systems"
+	indexservers "github.com/qtype-dev/qtype/internal/index/servers"
+	memoryservers "github.com/qtype-dev/qtype/internal/memory/servers"
 	sqlservers "github.com/qtype-dev/qtype/internal/sqldb/servers"
-	memoryservers "github.com/qtype-dev/qtype/memory/servers"
 	"github.com/qtype-dev/qtype/runtime"
 )
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/qtype-dev/qtype/model/mock"
+	"github.com/qtype-dev/qtype/internal/model/mock"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"

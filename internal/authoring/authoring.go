@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/qtype-dev/qtype/internal/diagram"
+	"github.com/qtype-dev/qtype/internal/lint"
 	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/remotefs"
@@ -23,7 +24,6 @@ import (
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
 	"github.com/qtype-dev/qtype/validate"
-	"github.com/qtype-dev/qtype/validate/lint"
 )
 
 //go:embed schema.json.gz

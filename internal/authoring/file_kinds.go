@@ -6,11 +6,11 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/apptest"
 	"github.com/qtype-dev/qtype/internal/eval"
+	"github.com/qtype-dev/qtype/internal/lint"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
-	"github.com/qtype-dev/qtype/validate/lint"
 )
 
 // FileKinds returns the kinds of files other than documents that lint can check: tests and

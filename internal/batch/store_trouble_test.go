@@ -16,13 +16,13 @@ import (
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/allparts"
 	"github.com/qtype-dev/qtype/internal/batch"
+	memoryservers "github.com/qtype-dev/qtype/internal/memory/servers"
+	"github.com/qtype-dev/qtype/internal/memory/storeurl"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
-	memoryservers "github.com/qtype-dev/qtype/memory/servers"
 	"github.com/qtype-dev/qtype/memory/store"
-	"github.com/qtype-dev/qtype/memory/storeurl"
 )
 
 // answering is a document whose rows are turns of a memory, 16 at once.

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
+	memoryservers "github.com/qtype-dev/qtype/internal/memory/servers"
+	"github.com/qtype-dev/qtype/internal/memory/storeurl"
 	"github.com/qtype-dev/qtype/memory"
-	memoryservers "github.com/qtype-dev/qtype/memory/servers"
-	"github.com/qtype-dev/qtype/memory/storeurl"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )

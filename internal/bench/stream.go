@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/memory/sqlite"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/sqlite"
 	"github.com/qtype-dev/qtype/runtime"
 )
 

@@ -12,12 +12,12 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/internal/tool/command"
+	"github.com/qtype-dev/qtype/internal/tool/factory"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/steps"
 	"github.com/qtype-dev/qtype/tool"
-	"github.com/qtype-dev/qtype/tool/command"
-	"github.com/qtype-dev/qtype/tool/factory"
 )
 
 // defaultTimeout is how long a program may take if its tool declares no timeout.

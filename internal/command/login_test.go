@@ -34,7 +34,7 @@ func startProtected(t *testing.T) protected {
 	}
 	config, err := json.Marshal(map[string]string{"modules": modules, "provider": provider})
 	testkit.Must(t, err)
-	cmd := testkit.Command(t, "node", "../../tool/mcp/testdata/protected.mjs", string(config))
+	cmd := testkit.Command(t, "node", "../../internal/tool/mcp/testdata/protected.mjs", string(config))
 	out, err := cmd.StdoutPipe()
 	testkit.Must(t, err)
 	testkit.Must(t, cmd.Start())

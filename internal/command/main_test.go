@@ -24,10 +24,10 @@ import (
 	"github.com/qtype-dev/qtype/internal/allparts"
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/convert/systems"
+	memoryservers "github.com/qtype-dev/qtype/internal/memory/servers"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/testkit"
-	memoryservers "github.com/qtype-dev/qtype/memory/servers"
 )
 
 func TestMain(m *testing.M) {

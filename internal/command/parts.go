@@ -14,8 +14,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/documents/format"
 	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/parts"
+	"github.com/qtype-dev/qtype/internal/tool/factory"
 	"github.com/qtype-dev/qtype/runtime"
-	"github.com/qtype-dev/qtype/tool/factory"
 )
 
 // Parts is the table of what a program is made of. A main function passes it to Main.

@@ -12,10 +12,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/internal/docgen"
+	"github.com/qtype-dev/qtype/internal/lint"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/validate/lint"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/lint"
 	"github.com/qtype-dev/qtype/internal/schemagen"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
-	"github.com/qtype-dev/qtype/validate/lint"
 )
 
 // maxSampleLines is the length of an example; longer ones are not shown.

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/memory/encrypted"
 	"github.com/qtype-dev/qtype/internal/remotefs"
-	"github.com/qtype-dev/qtype/memory/encrypted"
 )
 
 // The defaults of Config.

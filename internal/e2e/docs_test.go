@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/lint"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/loader"
-	"github.com/qtype-dev/qtype/validate/lint"
 )
 
 // readPages returns the text of each Markdown file of the module, by path.

@@ -127,8 +127,8 @@ func TestExtension_StepAndPolicy(t *testing.T) {
 	// The behavior.
 	c.write("steps/uppercase.go", uppercaseStep)
 	c.insert("steps/build.go", "	return table\n", "	add(builderFor(buildUppercase))\n")
-	c.write("memory/internal/window/policy_last_n_tokens_by_role.go", byRolePolicy)
-	c.insert("memory/internal/window/policies.go", "		spec.PolicyUnbounded:", "		\"last_n_tokens_by_role\": {Build: newLastTokensByRole},\n")
+	c.write("internal/memory/window/policy_last_n_tokens_by_role.go", byRolePolicy)
+	c.insert("internal/memory/window/policies.go", "		spec.PolicyUnbounded:", "		\"last_n_tokens_by_role\": {Build: newLastTokensByRole},\n")
 	c.insert("validate/testdata/codes.txt", "QT350 ", "QT348 Uppercase inputs: count\nQT349 Uppercase outputs: count\n")
 	c.insert("validate/testdata/codes.txt", "QT370 ", "QT368 Uppercase outputs: type\n")
 	c.mustRun("go", "generate", "./internal/schemagen")

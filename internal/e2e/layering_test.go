@@ -40,12 +40,12 @@ var layers = []layer{
 		"internal/terminal", "internal/testkit", "internal/textfmt", "internal/timer", "internal/tokenizer", "internal/trust", "internal/typeschema", "internal/words",
 	}, ""},
 	{"checking", []string{
-		"loader", "validate", "internal/convert", "internal/diagram", "internal/docgen", "internal/lsp",
+		"loader", "validate", "internal/convert", "internal/diagram", "internal/docgen", "internal/lint", "internal/lsp",
 		"internal/reference", "internal/scaffold", "internal/schemagen", "internal/semdiff", "internal/yamlformat",
 	}, ""},
 	{"parts", []string{
-		"index", "memory", "model", "tool", "internal/accesstoken", "internal/appstate", "internal/auditlog", "internal/awsauth", "internal/azureauth", "internal/documents", "internal/googleauth", "internal/mediafile", "internal/memoryconfig", "internal/memoryview", "internal/recording", "internal/records", "internal/secrets",
-		"internal/redisclient", "internal/rerank", "internal/sharedlimit", "internal/signin", "internal/splitter", "internal/sqldb", "internal/storage", "internal/vectors",
+		"index", "memory", "model", "tool", "internal/accesstoken", "internal/appstate", "internal/auditlog", "internal/awsauth", "internal/azureauth", "internal/documents", "internal/googleauth", "internal/index", "internal/mediafile", "internal/memory", "internal/memoryconfig", "internal/memoryview", "internal/model", "internal/recording", "internal/records", "internal/secrets",
+		"internal/redisclient", "internal/rerank", "internal/sharedlimit", "internal/signin", "internal/splitter", "internal/sqldb", "internal/storage", "internal/tool", "internal/vectors",
 	}, "checking"},
 	{"execution", []string{"steps", "runtime", "internal/checkpoint", "internal/stepcache", "internal/telemetry"}, "checking"},
 	{"faces", []string{"internal/apptest", "internal/authoring", "internal/batch", "internal/cacheview", "internal/chatui", "internal/cleanup", "internal/clienttool", "internal/durable", "internal/erasure", "internal/estimate", "internal/eval", "internal/indexview", "internal/localruns", "internal/mcpserver", "internal/playground", "internal/runtimetest", "internal/runview", "internal/server", "internal/traceview"}, ""},

@@ -20,7 +20,7 @@ import (
 // withModelNames are the folders whose code may have names of models: the catalogue, what
 // counts the tokens of families that have left the catalogue, and examples in samples,
 // converted documents and help texts.
-var withModelNames = []string{"internal/catalogue/", "internal/tokenizer/", "internal/convert/", "validate/", "model/mock/", "internal/command/eval.go", "internal/cli/author/", "spec/reranker.go"}
+var withModelNames = []string{"internal/catalogue/", "internal/tokenizer/", "internal/convert/", "validate/", "internal/model/mock/", "internal/command/eval.go", "internal/cli/author/", "spec/reranker.go"}
 
 // modelWord is what may be the name of a model in a text.
 var modelWord = regexp.MustCompile(`[a-zA-Z][\w.:@/-]*\d[\w.:@/-]*`)
@@ -70,7 +70,7 @@ func filesExcept(t *testing.T, prefixes []string, pattern string) []string {
 // recordings, documents of other systems and what is converted from them, and minified code.
 var withOldNames = []string{
 	"CHANGELOG.md", "docs/decisions/", "docs/parity.md", "docs/howto/langchain4j.md", "docs/convert.md",
-	"internal/catalogue/", "internal/tokenizer/", "internal/splitter/counter.go", "model/modeltest/conformance/", "model/anthropic/features_test.go", "internal/lsp/feature_test.go",
+	"internal/catalogue/", "internal/tokenizer/", "internal/splitter/counter.go", "internal/model/modeltest/conformance/", "internal/model/anthropic/features_test.go", "internal/lsp/feature_test.go",
 	"internal/e2e/testdata/retrieval/", "internal/mcpserver/testdata/original-session.txt", "internal/memoryview/replay/testdata/LangChain4jMemory.java",
 	"internal/convert/", "internal/command/testdata/examples/", "internal/command/testdata/pages/convert/", "internal/command/testdata/script/convert", "internal/server/ui/dist/",
 }

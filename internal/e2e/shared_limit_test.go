@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype"
+	memoryservers "github.com/qtype-dev/qtype/internal/memory/servers"
+	"github.com/qtype-dev/qtype/internal/memory/storeurl"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/testkit"
-	memoryservers "github.com/qtype-dev/qtype/memory/servers"
-	"github.com/qtype-dev/qtype/memory/storeurl"
 	"github.com/qtype-dev/qtype/runtime"
 )
 

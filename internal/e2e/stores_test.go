@@ -10,8 +10,8 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/allparts"
+	memoryservers "github.com/qtype-dev/qtype/internal/memory/servers"
 	"github.com/qtype-dev/qtype/internal/servertest"
-	memoryservers "github.com/qtype-dev/qtype/memory/servers"
 	"github.com/qtype-dev/qtype/runtime"
 )
 

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/tool/factory"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/steps"
 	"github.com/qtype-dev/qtype/tool"
-	"github.com/qtype-dev/qtype/tool/factory"
 )
 
 // clientToolDocument has a step that calls a client tool.

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/model/mock"
 	"github.com/qtype-dev/qtype/internal/typeschema"
 	"github.com/qtype-dev/qtype/model"
-	"github.com/qtype-dev/qtype/model/mock"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
 )

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/lint"
 	"github.com/qtype-dev/qtype/internal/lsp/protocol"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
-	"github.com/qtype-dev/qtype/validate/lint"
 )
 
 // hover handles textDocument/hover: which rules are violated, what a name refers

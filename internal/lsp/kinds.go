@@ -6,13 +6,13 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/qtype-dev/qtype/internal/lint"
 	"github.com/qtype-dev/qtype/internal/lsp/outline"
 	"github.com/qtype-dev/qtype/internal/lsp/protocol"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
-	"github.com/qtype-dev/qtype/validate/lint"
 )
 
 // kindOf returns the kind of a file that is not a document; nil for documents.

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/lint"
 	"github.com/qtype-dev/qtype/internal/lsp/outline"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/validate/lint"
 )
 
 // language describes the documents: the structs of package spec with the

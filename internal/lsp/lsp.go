@@ -18,8 +18,8 @@ import (
 
 	"github.com/sourcegraph/jsonrpc2"
 
+	"github.com/qtype-dev/qtype/internal/lint"
 	"github.com/qtype-dev/qtype/internal/lsp/protocol"
-	"github.com/qtype-dev/qtype/validate/lint"
 )
 
 // Options configure a server.

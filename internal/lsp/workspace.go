@@ -10,13 +10,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/lint"
 	"github.com/qtype-dev/qtype/internal/lsp/outline"
 	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec/source"
 	"github.com/qtype-dev/qtype/validate"
-	"github.com/qtype-dev/qtype/validate/lint"
 )
 
 // workspace holds the open documents and folders and the results of their analyses.

@@ -10,13 +10,13 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/diagram"
+	"github.com/qtype-dev/qtype/internal/lint"
 	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/semdiff"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/validate"
-	"github.com/qtype-dev/qtype/validate/lint"
 )
 
 // unsetVariable is the code of warnings about environment variables that are not set.

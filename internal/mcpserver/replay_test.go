@@ -12,9 +12,9 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/convert"
+	"github.com/qtype-dev/qtype/internal/lint"
 	"github.com/qtype-dev/qtype/internal/mcpserver"
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/validate/lint"
 )
 
 // serveAssistant returns the address of the server for assistants, with a folder.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/memory/promptcontext"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/promptcontext"
 )
 
 // FactJSON is a fact as JSON.

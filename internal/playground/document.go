@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/diagram"
+	"github.com/qtype-dev/qtype/internal/lint"
 	"github.com/qtype-dev/qtype/internal/yamlformat"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/validate"
-	"github.com/qtype-dev/qtype/validate/lint"
 )
 
 // errInvalid is the error of functions that need a document without errors.

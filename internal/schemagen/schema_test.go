@@ -17,7 +17,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/authoring"
 	"github.com/qtype-dev/qtype/internal/schemagen"
-	"github.com/qtype-dev/qtype/spec/diag/diagtest"
+	"github.com/qtype-dev/qtype/internal/testkit/diagtest"
 )
 
 func TestSchema_UpToDate(t *testing.T) {

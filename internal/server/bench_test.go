@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/memory/sqlite"
 	"github.com/qtype-dev/qtype/internal/server"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/sqlite"
 )
 
 // benchFlow answers in 50 chunks; MEMORY and USE are replaced by a memory and its use.

@@ -11,14 +11,14 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/appstate"
+	"github.com/qtype-dev/qtype/internal/memory/encrypted"
+	memoryservers "github.com/qtype-dev/qtype/internal/memory/servers"
+	"github.com/qtype-dev/qtype/internal/memory/storeurl"
 	"github.com/qtype-dev/qtype/internal/server"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/encrypted"
-	memoryservers "github.com/qtype-dev/qtype/memory/servers"
 	"github.com/qtype-dev/qtype/memory/store"
-	"github.com/qtype-dev/qtype/memory/storeurl"
 )
 
 // databases returns functions that open a new connection to one database of each kind.

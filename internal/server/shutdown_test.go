@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/memory/inprocess"
 	"github.com/qtype-dev/qtype/internal/server"
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory/inprocess"
 )
 
 // shutdownNow ends a server without time for its runs.

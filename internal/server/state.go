@@ -1,8 +1,8 @@
 package server
 
 import (
+	"github.com/qtype-dev/qtype/internal/memory/inprocess"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/inprocess"
 )
 
 // keptOpen is a store that applications use one after the other.

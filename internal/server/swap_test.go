@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/memory/sqlite"
 	"github.com/qtype-dev/qtype/internal/server"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/sqlite"
 	"github.com/qtype-dev/qtype/memory/storetest"
 	"github.com/qtype-dev/qtype/runtime"
 )

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/appstate"
+	"github.com/qtype-dev/qtype/internal/memory/inprocess"
 	"github.com/qtype-dev/qtype/internal/sharedlimit"
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory/inprocess"
 	memstore "github.com/qtype-dev/qtype/memory/store"
 )
 

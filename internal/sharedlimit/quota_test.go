@@ -15,13 +15,13 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/qtype-dev/qtype/internal/memory/inprocess"
+	memoryservers "github.com/qtype-dev/qtype/internal/memory/servers"
+	"github.com/qtype-dev/qtype/internal/memory/storeurl"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/sharedlimit"
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory/inprocess"
-	memoryservers "github.com/qtype-dev/qtype/memory/servers"
 	memstore "github.com/qtype-dev/qtype/memory/store"
-	"github.com/qtype-dev/qtype/memory/storeurl"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/modeltest"
 )

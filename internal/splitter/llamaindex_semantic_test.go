@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/model/mock"
+	"github.com/qtype-dev/qtype/internal/model/openai"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/model"
-	"github.com/qtype-dev/qtype/model/mock"
-	"github.com/qtype-dev/qtype/model/openai"
 	"github.com/qtype-dev/qtype/spec"
 )
 

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/qtype-dev/qtype/memory/encrypted"
-	"github.com/qtype-dev/qtype/memory/inprocess"
+	"github.com/qtype-dev/qtype/internal/memory/encrypted"
+	"github.com/qtype-dev/qtype/internal/memory/inprocess"
 	memstore "github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"

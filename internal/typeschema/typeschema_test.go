@@ -10,9 +10,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/internal/testkit/valuetest"
 	"github.com/qtype-dev/qtype/internal/typeschema"
 	"github.com/qtype-dev/qtype/spec"
-	"github.com/qtype-dev/qtype/spec/value/valuetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/qtype-dev/qtype/internal/memory/ranking"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/internal/ranking"
 	"github.com/qtype-dev/qtype/memory/store"
 )
 

@@ -17,8 +17,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/memory/ranking"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/internal/ranking"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )

@@ -14,12 +14,12 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/qtype-dev/qtype/internal/memory/encrypted"
+	"github.com/qtype-dev/qtype/internal/memory/promptcontext"
+	"github.com/qtype-dev/qtype/internal/memory/sqlite"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/encrypted"
-	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/memory/search"
-	"github.com/qtype-dev/qtype/memory/sqlite"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 

@@ -3,7 +3,7 @@ package store
 import (
 	"time"
 
-	"github.com/qtype-dev/qtype/memory/prefix"
+	"github.com/qtype-dev/qtype/internal/memory/prefix"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )

@@ -7,7 +7,7 @@ import (
 )
 
 // Replacer is implemented by stores that can replace stored records in place. The
-// re-encryption of package memory/encrypted needs it.
+// re-encryption of package internal/memory/encrypted needs it.
 type Replacer interface {
 	// Replace makes one replacement, as a whole or not at all, if the session's version is
 	// r.Version; otherwise it returns ErrConflict and changes nothing. It promises what

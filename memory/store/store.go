@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Store keeps the sessions of memories. Packages memory/inprocess, memory/sqlite,
-// memory/postgres and memory/redis implement it; docs/writing-a-store.md
+// Store keeps the sessions of memories. Packages internal/memory/inprocess, internal/memory/sqlite,
+// internal/memory/postgres and internal/memory/redis implement it; docs/writing-a-store.md
 // describes how to write another one, and package memory/storetest tests it.
 //
 // A session is a history of entries, numbered from 1 and only ever appended to,
@@ -231,7 +231,7 @@ func NextVersion(v int64) int64 {
 const maxStep = 1 << 16
 
 // EncryptedType is the media type of what an encrypting store (package
-// memory/encrypted) puts in the place of a message.
+// internal/memory/encrypted) puts in the place of a message.
 const EncryptedType = "application/vnd.qtype.sealed"
 
 // EncryptedError reports that the store's content is encrypted, and that the

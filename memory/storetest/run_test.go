@@ -3,7 +3,7 @@ package storetest_test
 import (
 	"testing"
 
-	"github.com/qtype-dev/qtype/memory/inprocess"
+	"github.com/qtype-dev/qtype/internal/memory/inprocess"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/memory/storetest"
 )

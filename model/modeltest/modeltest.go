@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/catalogue"
+	"github.com/qtype-dev/qtype/internal/model/wire"
 	"github.com/qtype-dev/qtype/model"
-	"github.com/qtype-dev/qtype/model/internal/wire"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 

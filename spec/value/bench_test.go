@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/testkit/valuetest"
 	"github.com/qtype-dev/qtype/spec/value"
-	"github.com/qtype-dev/qtype/spec/value/valuetest"
 )
 
 // record is a JSON object of about 1 kB, as a model or a service returns it.

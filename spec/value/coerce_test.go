@@ -11,10 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/qtype-dev/qtype/internal/testkit/valuetest"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
-	"github.com/qtype-dev/qtype/spec/value/valuetest"
 )
 
 func TestCoerce_Scalars(t *testing.T) {

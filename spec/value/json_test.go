@@ -10,10 +10,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/qtype-dev/qtype/internal/testkit/valuetest"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
-	"github.com/qtype-dev/qtype/spec/value/valuetest"
 )
 
 // person returns a recursive record type.

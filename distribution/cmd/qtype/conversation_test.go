@@ -13,8 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/model/modeltest/conformance"
 	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/model/modeltest/conformance"
 )
 
 // speaker is a model at a simulated server.

@@ -13,7 +13,7 @@ import (
 	"github.com/qtype-dev/qtype/distribution/buckets"
 	"github.com/qtype-dev/qtype/distribution/temporal"
 	"github.com/qtype-dev/qtype/internal/command"
-	memoryservers "github.com/qtype-dev/qtype/memory/servers"
+	memoryservers "github.com/qtype-dev/qtype/internal/memory/servers"
 )
 
 func main() {

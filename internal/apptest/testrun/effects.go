@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"github.com/qtype-dev/qtype/internal/apptest"
+	"github.com/qtype-dev/qtype/internal/tool/factory"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/tool"
-	"github.com/qtype-dev/qtype/tool/factory"
 )
 
 // checkEffects fails a turn whose flow would read or write files, query a database or start

@@ -13,11 +13,11 @@ import (
 	"sync"
 
 	"github.com/qtype-dev/qtype/index"
-	"github.com/qtype-dev/qtype/index/embedded"
 	"github.com/qtype-dev/qtype/internal/apptest"
+	"github.com/qtype-dev/qtype/internal/index/embedded"
+	"github.com/qtype-dev/qtype/internal/model/mock"
 	"github.com/qtype-dev/qtype/internal/recording"
 	"github.com/qtype-dev/qtype/model"
-	"github.com/qtype-dev/qtype/model/mock"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/tool"

@@ -9,12 +9,12 @@ import (
 	"github.com/qtype-dev/qtype/internal/apptest"
 	"github.com/qtype-dev/qtype/internal/recording"
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/internal/tool/factory"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/tool"
-	"github.com/qtype-dev/qtype/tool/factory"
 )
 
 // RecordMode is what a test does with calls that no mock answers, if its file declares

@@ -26,9 +26,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/memory/promptcontext"
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/memory/search"
 	"github.com/qtype-dev/qtype/spec/chat"
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/blevesearch/bleve/v2"
 
 	"github.com/qtype-dev/qtype/index"
-	"github.com/qtype-dev/qtype/index/embedded"
+	"github.com/qtype-dev/qtype/internal/index/embedded"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"github.com/philippgille/chromem-go"
 
 	"github.com/qtype-dev/qtype/index"
-	"github.com/qtype-dev/qtype/index/embedded"
+	"github.com/qtype-dev/qtype/internal/index/embedded"
 	"github.com/qtype-dev/qtype/internal/vectors"
 )
 

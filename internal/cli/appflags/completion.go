@@ -10,9 +10,9 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/cli"
+	sqlitestore "github.com/qtype-dev/qtype/internal/memory/sqlite"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/memory"
-	sqlitestore "github.com/qtype-dev/qtype/memory/sqlite"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"

@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/qtype-dev/qtype/internal/durable"
+	"github.com/qtype-dev/qtype/internal/memory/encrypted"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/trust"
-	"github.com/qtype-dev/qtype/memory/encrypted"
 )
 
 // Temporal are the flags by which runs and workers find each other.

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/lint"
 	"github.com/qtype-dev/qtype/internal/terminal"
-	"github.com/qtype-dev/qtype/validate/lint"
 )
 
 // writeDiff writes a change of qtype validate or qtype fmt as a diff.

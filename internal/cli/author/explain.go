@@ -10,10 +10,10 @@ import (
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/convert/input"
 	"github.com/qtype-dev/qtype/internal/eval"
+	"github.com/qtype-dev/qtype/internal/lint"
 	"github.com/qtype-dev/qtype/internal/reference"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/spec/diag"
-	"github.com/qtype-dev/qtype/validate/lint"
 )
 
 // NewExplain returns qtype explain.

@@ -10,10 +10,10 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/authoring"
 	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/lint"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/loader"
-	"github.com/qtype-dev/qtype/validate/lint"
 )
 
 // validateCommand is one call of qtype validate.

@@ -12,10 +12,10 @@ import (
 	"github.com/qtype-dev/qtype/internal/cli/appflags"
 	"github.com/qtype-dev/qtype/internal/signin"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/tool/mcp"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
-	"github.com/qtype-dev/qtype/tool/mcp"
 )
 
 // loginCommand is one call of qtype login.

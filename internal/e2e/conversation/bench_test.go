@@ -15,10 +15,10 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/model/modeltest/conformance"
 	"github.com/qtype-dev/qtype/internal/runtimetest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/model/modeltest/conformance"
 	"github.com/qtype-dev/qtype/runtime"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/qtype-dev/qtype/model/modeltest/conformance"
+	"github.com/qtype-dev/qtype/internal/model/modeltest/conformance"
 )
 
 // candidates returns the models of the conformance cases that call tools, each once.

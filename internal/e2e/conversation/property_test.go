@@ -16,11 +16,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/qtype-dev/qtype/internal/clienttool"
+	"github.com/qtype-dev/qtype/internal/memory/encrypted"
+	"github.com/qtype-dev/qtype/internal/model/modeltest/conformance"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/encrypted"
 	"github.com/qtype-dev/qtype/memory/store"
-	"github.com/qtype-dev/qtype/model/modeltest/conformance"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/steps"
 )

@@ -19,11 +19,11 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/convert"
 	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/internal/tool/factory"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
-	"github.com/qtype-dev/qtype/tool/factory"
 	"github.com/qtype-dev/qtype/validate"
 )
 

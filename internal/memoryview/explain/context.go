@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/memory/promptcontext"
 	"github.com/qtype-dev/qtype/internal/textfmt"
-	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/memory/store"
 )
 

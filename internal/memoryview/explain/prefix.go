@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/catalogue"
+	"github.com/qtype-dev/qtype/internal/memory/prefix"
 	"github.com/qtype-dev/qtype/internal/textfmt"
-	"github.com/qtype-dev/qtype/memory/prefix"
 	"github.com/qtype-dev/qtype/memory/store"
 )
 

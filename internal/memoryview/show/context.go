@@ -6,8 +6,8 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
+	"github.com/qtype-dev/qtype/internal/memory/promptcontext"
 	"github.com/qtype-dev/qtype/internal/textfmt"
-	"github.com/qtype-dev/qtype/memory/promptcontext"
 )
 
 // parts returns lines for the context blocks: the stable ones, after the system

@@ -8,14 +8,14 @@ import (
 	"slices"
 
 	"github.com/qtype-dev/qtype/internal/appstate"
+	"github.com/qtype-dev/qtype/internal/memory/encrypted"
+	"github.com/qtype-dev/qtype/internal/memory/promptcontext"
+	"github.com/qtype-dev/qtype/internal/memory/storecopy"
 	"github.com/qtype-dev/qtype/internal/memoryview"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/encrypted"
-	"github.com/qtype-dev/qtype/memory/promptcontext"
 	"github.com/qtype-dev/qtype/memory/store"
-	"github.com/qtype-dev/qtype/memory/storecopy"
 	"github.com/qtype-dev/qtype/spec"
 )
 

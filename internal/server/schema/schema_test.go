@@ -13,10 +13,10 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/internal/testkit/valuetest"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
-	"github.com/qtype-dev/qtype/spec/value/valuetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

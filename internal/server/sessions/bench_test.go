@@ -6,12 +6,12 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/memory/postgres"
+	"github.com/qtype-dev/qtype/internal/memory/redis"
+	"github.com/qtype-dev/qtype/internal/memory/sqlite"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/postgres"
-	"github.com/qtype-dev/qtype/memory/redis"
-	"github.com/qtype-dev/qtype/memory/sqlite"
 )
 
 // BenchmarkSessions measures requests of a caller with 500 sessions among 2,000.

@@ -15,9 +15,9 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/internal/server/uistream"
 	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/internal/testkit/valuetest"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
-	"github.com/qtype-dev/qtype/spec/value/valuetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -1,0 +1,210 @@
+package promptcontext
+
+import (
+	"iter"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/qtype-dev/qtype/internal/memory/ranking"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// maxWordIndexes is the number of sessions whose words one memory caches.
+const maxWordIndexes = 256
+
+// wordCache has the words of the messages that the sessions used last may retrieve.
+type wordCache struct {
+	mu    sync.Mutex
+	byKey map[memory.Key]*wordIndex
+	order []memory.Key // least recently used first
+}
+
+// take removes the index of a session from the cache, so that one turn uses it.
+func (c *wordCache) take(key memory.Key) *wordIndex {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	x := c.byKey[key]
+	if x == nil {
+		return newWordIndex()
+	}
+	delete(c.byKey, key)
+	c.order = slices.DeleteFunc(c.order, func(k memory.Key) bool { return k == key })
+	return x
+}
+
+func (c *wordCache) put(key memory.Key, x *wordIndex) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byKey == nil {
+		c.byKey = map[memory.Key]*wordIndex{}
+	}
+	c.byKey[key] = x
+	c.order = append(slices.DeleteFunc(c.order, func(k memory.Key) bool { return k == key }), key)
+	if len(c.order) > maxWordIndexes {
+		delete(c.byKey, c.order[0])
+		c.order = c.order[1:]
+	}
+}
+
+func (c *wordCache) drop(key memory.Key) { _ = c.take(key) }
+
+// wordIndex has the words of the messages that a session may retrieve: its own and those
+// of other sessions. It is the same as one that is built from the store.
+type wordIndex struct {
+	corpus   ranking.Corpus
+	sessions map[string]*wordSession
+	keys     []memory.Key // of sessions by number
+}
+
+func newWordIndex() *wordIndex { return &wordIndex{sessions: map[string]*wordSession{}} }
+
+// wordSession is how much of a session is in an index.
+type wordSession struct {
+	number  int32
+	version int64 // when it was added
+	first   int64 // positions of the messages
+	last    int64
+	rewound string
+	edited  string
+}
+
+// update makes the messages of a session from first to last those of the index. read
+// yields those from a position on that may be retrieved.
+func (x *wordIndex) update(key memory.Key, h memory.Head, first, last int64, read func(from int64) iter.Seq2[*memory.Entry, error]) error {
+	first = max(first, last-maxVectors+1)
+	s := x.sessions[key.Session]
+	if s != nil && (h.Version < s.version || h.Version-s.version >= maxChangesPerGeneration || first < s.first || h.State.Edited != s.edited) {
+		x.corpus.Remove(s.number, 0, math.MaxInt64)
+		s = nil
+	}
+	if s == nil {
+		s = &wordSession{number: int32(len(x.keys)), version: h.Version, first: first, last: first - 1, rewound: h.State.Rewound, edited: h.State.Edited}
+		x.sessions[key.Session] = s
+		x.keys = append(x.keys, key)
+	}
+	x.remove(s, h.State, first, last)
+	if last <= s.last {
+		return nil
+	}
+	for e, err := range read(s.last + 1) {
+		if err != nil {
+			return err
+		}
+		if e.Seq > last {
+			break
+		}
+		if msg := &e.Message; isRetrieved(msg) && e.Seq > s.last {
+			x.corpus.Add(ranking.Document{Session: s.number, Seq: e.Seq, Time: e.Time, Name: msg.Name, Text: msg.Text()})
+		}
+	}
+	s.last = last
+	return nil
+}
+
+// remove removes the messages of a session that may not be retrieved any more.
+func (x *wordIndex) remove(s *wordSession, state store.State, first, last int64) {
+	if first > s.first {
+		x.corpus.Remove(s.number, 0, first-1)
+		s.first, s.last = first, max(s.last, first-1)
+	}
+	if last < s.last { // the window goes back further than before
+		x.corpus.Remove(s.number, last+1, math.MaxInt64)
+		s.last = last
+	}
+	if state.Rewound != s.rewound {
+		s.rewound = state.Rewound
+		gone, edits := state.WasRewound(), state.Edits()
+		for _, seq := range x.corpus.Session(s.number) {
+			if gone(edits.Current(seq)) {
+				x.corpus.Remove(s.number, seq, seq)
+			}
+		}
+	}
+}
+
+// keep removes the sessions that are not used any more. It reports false if the index
+// should be built again.
+func (x *wordIndex) keep(used map[string]bool) bool {
+	for session, s := range x.sessions {
+		if !used[session] {
+			x.corpus.Remove(s.number, 0, math.MaxInt64)
+			delete(x.sessions, session)
+		}
+	}
+	return x.corpus.Dead() <= x.corpus.Len()+maxVectors
+}
+
+// isRetrieved reports whether a message may be retrieved: tool calls and their results
+// say little on their own.
+func isRetrieved(m *chat.Message) bool {
+	return m.Role != chat.Tool && m.Role != chat.Function && m.Role != chat.System && !m.HasCalls()
+}
+
+// rank orders messages that left the window, and messages of other sessions, by their
+// relevance for a question with a vector.
+func (t *turnContext) rank(question string, query []float32, stored *sessionVectors, others []otherVectors) ([]sourceMatch, error) {
+	s, cache := t.session, &t.source.words
+	x := cache.take(s.Key())
+	head, used := s.Head(), map[string]bool{s.Key().Session: true}
+	if err := x.update(s.Key(), head, head.State.FirstPosition(), s.FirstSent()-1, s.Evicted); err != nil {
+		return nil, err
+	}
+	for _, o := range others {
+		used[o.key.Session] = true
+		if err := x.update(o.key, o.head.Head, o.head.Head.State.FirstPosition(), o.head.Head.State.Last, func(from int64) iter.Seq2[*memory.Entry, error] {
+			return s.EntriesOf(o.head, from)
+		}); err != nil {
+			return nil, err
+		}
+	}
+	if !x.keep(used) {
+		cache.drop(s.Key())
+		return t.rank(question, query, stored, others)
+	}
+	edits := map[string]store.Edits{s.Key().Session: head.State.Edits()}
+	similar := x.similar(nil, s.Key(), query, stored, head.State)
+	for _, o := range others {
+		edits[o.key.Session] = o.head.Head.State.Edits()
+		similar = x.similar(similar, o.key, query, o.stored, o.head.Head.State)
+	}
+	var all []sourceMatch
+	for _, r := range x.corpus.Rank(ranking.Query{Text: question, Similar: similar, Limit: t.source.retrieval.TopK, Match: func(doc int) bool { return !x.isPinned(doc, s.Key(), head.State) }}) {
+		number, seq := x.corpus.At(r.Doc)
+		match := sourceMatch{seq: seq, key: x.keys[number]}
+		match.text = edits[match.key.Session].Current(seq)
+		if match.key != s.Key() {
+			match.other = match.key.Session
+		}
+		all = append(all, match)
+	}
+	cache.put(s.Key(), x)
+	return all, nil
+}
+
+// isPinned reports whether a message is one of a session that its window still has, because
+// it is pinned.
+func (x *wordIndex) isPinned(doc int, key memory.Key, state store.State) bool {
+	number, seq := x.corpus.At(doc)
+	return state.Pinned != "" && x.keys[number] == key && state.IsPinned(seq)
+}
+
+// similar adds the similarities of the messages of a session. The vector of an edited message
+// is that of its newest text.
+func (x *wordIndex) similar(to []ranking.Similarity, key memory.Key, query []float32, stored *sessionVectors, state store.State) []ranking.Similarity {
+	edits := state.Edits()
+	docs := map[int64]int{}
+	for doc, seq := range x.corpus.Session(x.sessions[key.Session].number) {
+		docs[seq] = doc
+	}
+	for _, m := range stored.vectors.Nearest(query, math.MaxInt, func(text int64) bool {
+		place := edits.Original(text)
+		_, found := docs[place]
+		return found && edits.Current(place) == text
+	}) {
+		to = append(to, ranking.Similarity{Doc: docs[edits.Original(m.ID)], Score: m.Score})
+	}
+	return to
+}

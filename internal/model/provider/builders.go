@@ -1,0 +1,100 @@
+package provider
+
+import (
+	"net/url"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/model/anthropic"
+	"github.com/qtype-dev/qtype/internal/model/bedrock"
+	"github.com/qtype-dev/qtype/internal/model/googleai"
+	"github.com/qtype-dev/qtype/internal/model/langchain"
+	"github.com/qtype-dev/qtype/internal/model/ollama"
+	"github.com/qtype-dev/qtype/internal/model/openai"
+	"github.com/qtype-dev/qtype/internal/model/wire"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// Clients are the clients of the providers that a program can call, by their names in
+// spec.Providers.
+type Clients map[string]Client
+
+// Client makes the models of one provider. Mocks need none.
+type Client struct {
+	// Local makes an embedding model that runs in this process; params are the declared inference
+	// parameters. It is nil for a provider that is called over the network.
+	Local func(info model.Info, params map[string]any) (model.Embedder, error)
+
+	chat       func(spec.Model, wire.Config, time.Duration) (model.Chat, error) // nil where the provider has no chat models
+	embedder   func(spec.Model, wire.Config) (model.Embedder, error)            // nil where the provider has no embedding models
+	account    accountFinder                                                    // finds the identity and the address in a cloud; nil for providers with keys only
+	envBaseURL func(text string) string                                         // reads the provider's variable of the base URL; nil where that is a URL
+}
+
+// Core returns the table of the providers of the core. The caller may add others.
+func Core() Clients {
+	return Clients{
+		"anthropic": {chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
+			return anthropic.New(anthropic.Config{Config: c, Cache: m.PromptCache, Bearer: isToken(m)})
+		}},
+		"azure-openai": {chat: azureChat, embedder: func(m spec.Model, c wire.Config) (model.Embedder, error) {
+			return openai.NewAzureEmbedder(azureConfig(m, c))
+		}, account: azureAccount},
+		"gcp-vertex": {chat: vertexChat, embedder: func(m spec.Model, c wire.Config) (model.Embedder, error) {
+			return googleai.NewVertexEmbedder(vertexConfig(m, c))
+		}, account: googleAccount},
+		"aws-bedrock": {chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
+			return bedrock.New(bedrock.ChatConfig{Config: c, Cache: m.PromptCache})
+		}, embedder: func(_ spec.Model, c wire.Config) (model.Embedder, error) { return bedrock.NewEmbedder(c) }, account: awsAccount},
+		"google-ai": {chat: plain(googleai.New), embedder: embeddingsAt("v1beta", "openai")},
+		"mistral":   {chat: plain(openai.NewMistral), embedder: embeddings},
+		"ollama": {
+			chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
+				return ollama.New(ollama.Config{Config: c, ContextWindow: m.ContextWindow})
+			},
+			embedder: embeddingsAt("v1", ""), envBaseURL: ollama.HostURL,
+		},
+		"openai":                  {chat: openaiChat, embedder: embeddings},
+		"langchaingo:huggingface": {chat: bridge(langchain.NewHuggingFace)},
+		"langchaingo:mistral":     {chat: bridge(langchain.NewMistral)},
+		"langchaingo:ollama":      {chat: bridge(langchain.NewOllama)},
+	}
+}
+
+// core is used by Options without a table.
+var core = sync.OnceValue(Core)
+
+// isToken reports whether the key of a model is a token.
+func isToken(m spec.Model) bool { return spec.TypeName(m.Auth.To) == "bearer_token" }
+
+// plain adapts a client that needs nothing beyond the common settings.
+func plain[C model.Chat](open func(wire.Config) (C, error)) func(spec.Model, wire.Config, time.Duration) (model.Chat, error) {
+	return func(_ spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) { return open(c) }
+}
+
+// bridge adapts a client of langchaingo, which needs the time limit of a call.
+func bridge(open func(langchain.Config) (*langchain.Model, error)) func(spec.Model, wire.Config, time.Duration) (model.Chat, error) {
+	return func(_ spec.Model, c wire.Config, timeout time.Duration) (model.Chat, error) {
+		return open(langchain.Config{Config: c, Timeout: timeout})
+	}
+}
+
+// embeddings makes embedding models by OpenAI's protocol at the base URL itself.
+func embeddings(_ spec.Model, c wire.Config) (model.Embedder, error) { return openai.NewEmbedder(c) }
+
+// embeddingsAt makes embedding models by OpenAI's protocol, which these providers serve
+// below a version and a path. A base URL that ends with a version has another one.
+func embeddingsAt(version, under string) func(spec.Model, wire.Config) (model.Embedder, error) {
+	return func(_ spec.Model, c wire.Config) (model.Embedder, error) {
+		if base, err := url.Parse(c.BaseURL); err == nil && !strings.HasSuffix(base.Path, "/openai") {
+			if !wire.IsVersion(path.Base(base.Path)) {
+				base = base.JoinPath(version)
+			}
+			c.BaseURL = base.JoinPath(under).String()
+		}
+		return openai.NewEmbedder(c)
+	}
+}
