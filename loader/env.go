@@ -3,13 +3,16 @@ package loader
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/joho/godotenv"
 
+	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
 )
@@ -23,32 +26,41 @@ func expand(text string, lookup func(string) (string, bool)) (expanded string, u
 		return text, nil
 	}
 	var b strings.Builder
-	scan := envScanner{text: text}
 	done := 0
-	for v, ok := scan.next(); ok; v, ok = scan.next() {
-		b.WriteString(text[done:v.start])
-		done = v.end
-		value, found := lookup(v.name)
+	for _, v := range Variables(text) {
+		b.WriteString(text[done:v.Start])
+		done = v.End
+		value, found := lookup(v.Name)
 		switch {
 		case found:
 			b.WriteString(value)
-		case v.hasDefault:
-			b.WriteString(v.fallback)
+		case v.HasDefault:
+			b.WriteString(v.Default)
 		default:
-			b.WriteString(text[v.start:v.end])
-			unset = append(unset, v.name)
+			b.WriteString(text[v.Start:v.End])
+			unset = append(unset, v.Name)
 		}
 	}
 	b.WriteString(text[done:])
 	return b.String(), unset
 }
 
-// variable is one ${NAME:-default} of a text.
-type variable struct {
-	start, end int // from $ to after }
-	name       string
-	fallback   string // the default
-	hasDefault bool   // there is a default, possibly empty
+// Variable is one ${NAME} or ${NAME:-default} of a text.
+type Variable struct {
+	Start, End int    // byte offsets of $ and after }
+	Name       string // the name of the environment variable
+	Default    string // replaces the value of a variable that is not set
+	HasDefault bool   // reports whether there is a default, possibly empty
+}
+
+// Variables returns the environment variables that a text names, in order.
+func Variables(text string) []Variable {
+	var all []Variable
+	scan := envScanner{text: text}
+	for v, ok := scan.next(); ok; v, ok = scan.next() {
+		all = append(all, v)
+	}
+	return all
 }
 
 // envScanner finds the variables of a text in linear time, also with many unclosed
@@ -61,23 +73,23 @@ type envScanner struct {
 }
 
 // next returns the next variable.
-func (s *envScanner) next() (v variable, found bool) {
+func (s *envScanner) next() (v Variable, found bool) {
 	for {
 		i := strings.Index(s.text[s.at:], "${")
 		if i < 0 {
 			return v, false
 		}
-		v = variable{start: s.at + i}
-		s.at = v.start + 1
-		name := v.start + len("${")
+		v = Variable{Start: s.at + i}
+		s.at = v.Start + 1
+		name := v.Start + len("${")
 		s.sign = nextOf(s.text, "}:", name, s.sign)
 		if s.sign == name || s.sign == len(s.text) {
 			continue
 		}
-		v.name = s.text[name:s.sign]
+		v.Name = s.text[name:s.sign]
 		if s.text[s.sign] == '}' {
-			v.end = s.sign + 1
-			s.at = v.end
+			v.End = s.sign + 1
+			s.at = v.End
 			return v, true
 		}
 		if !strings.HasPrefix(s.text[s.sign:], ":-") {
@@ -88,8 +100,8 @@ func (s *envScanner) next() (v variable, found bool) {
 		if s.brace == len(s.text) {
 			continue
 		}
-		v.fallback, v.hasDefault, v.end = s.text[fallback:s.brace], true, s.brace+1
-		s.at = v.end
+		v.Default, v.HasDefault, v.End = s.text[fallback:s.brace], true, s.brace+1
+		s.at = v.End
 		return v, true
 	}
 }
@@ -120,25 +132,13 @@ func environment(opts Options, folder string) (lookup, user func(string) (string
 	if opts.NoDotEnv {
 		return process, process, nil
 	}
-	var files []map[string]string
-	seen := map[string]bool{}
-	for _, dir := range []string{folder, "."} {
-		path := filepath.Join(dir, ".env")
-		id := identity(path)
-		if seen[id] {
-			continue
-		}
-		seen[id] = true
-		values, found := readDotEnv(path)
-		files = append(files, values)
-		diags.Add(found...)
-	}
+	files, diags := readDotEnvs(folder)
 	lookup = func(name string) (string, bool) {
 		if value, found := process(name); found {
 			return value, true
 		}
-		for _, values := range files {
-			if value, found := values[name]; found {
+		for _, file := range files {
+			if value, found := file.values[name]; found {
 				return value, true
 			}
 		}
@@ -148,6 +148,67 @@ func environment(opts Options, folder string) (lookup, user func(string) (string
 		return lookup, process, diags
 	}
 	return lookup, lookup, diags
+}
+
+// dotEnv is a .env file.
+type dotEnv struct {
+	path   string
+	values map[string]string
+}
+
+// readDotEnvs reads the .env files in a folder and in the working directory.
+func readDotEnvs(folder string) (files []dotEnv, diags diag.List) {
+	seen := map[string]bool{}
+	for _, dir := range []string{folder, "."} {
+		path := filepath.Join(dir, ".env")
+		id := identity(path)
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		values, found := readDotEnv(path)
+		files = append(files, dotEnv{path, values})
+		diags.Add(found...)
+	}
+	return files, diags
+}
+
+// SetVariable is an environment variable that is set for a document. It has no value, which
+// may be secret.
+type SetVariable struct {
+	Name string // its name
+	File string // the .env file that sets it; empty for the environment of the process
+}
+
+// SetVariables returns the environment variables that the document at path can use, the
+// effective ones first. With Options.Lookup the names of the process are not known.
+func SetVariables(path string, opts Options) []SetVariable {
+	var all []SetVariable
+	if opts.Lookup == nil {
+		for _, entry := range os.Environ() {
+			if name, _, _ := strings.Cut(entry, "="); name != "" {
+				all = append(all, SetVariable{Name: name})
+			}
+		}
+	}
+	if opts.NoDotEnv {
+		return all
+	}
+	files, _ := readDotEnvs(dotEnvFolder(path))
+	for _, file := range files {
+		for _, name := range slices.Sorted(maps.Keys(file.values)) {
+			all = append(all, SetVariable{Name: name, File: file.path})
+		}
+	}
+	return all
+}
+
+// dotEnvFolder returns the folder whose .env file belongs to the document at path.
+func dotEnvFolder(path string) string {
+	if _, remote := remotefs.Remote(path); remote {
+		return "." // only a local document has a .env file in its folder
+	}
+	return filepath.Dir(remotefs.Path(path))
 }
 
 // readDotEnv reads a .env file, if it exists. Its content may be secret, so

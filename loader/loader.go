@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/redact"
-	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
@@ -116,11 +115,7 @@ func LoadInto(ctx context.Context, path, what string, to spec.Node, opts Options
 
 // open reads the file at path. It returns no file if that fails, and reports why.
 func open(ctx context.Context, path string, opts Options) (*loadState, *source.File) {
-	folder := filepath.Dir(remotefs.Path(path))
-	if _, remote := remotefs.Remote(path); remote {
-		folder = "." // only a local document has a .env file in its folder
-	}
-	f := newLoadState(ctx, opts, folder)
+	f := newLoadState(ctx, opts, dotEnvFolder(path))
 	file, problem := f.readFirst(path)
 	if problem != nil {
 		found := problem.diagnostic(file)

@@ -87,12 +87,11 @@ func (d *decoder) collectVariables(n *node, at target) {
 	if d.redactor == nil || at.isAddress { // the variables of an address are also hosts and users
 		return
 	}
-	scan := envScanner{text: n.source}
-	for v, ok := scan.next(); ok; v, ok = scan.next() {
-		if value, found := d.lookup(v.name); found {
+	for _, v := range Variables(n.source) {
+		if value, found := d.lookup(v.Name); found {
 			d.redactor.Add(value)
 		} else {
-			d.redactor.Add(v.fallback)
+			d.redactor.Add(v.Default)
 		}
 	}
 }

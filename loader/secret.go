@@ -81,13 +81,12 @@ func hideValue(n *node) {
 
 // hasText reports whether a text is more than environment variables without defaults.
 func hasText(s string) bool {
-	scan := envScanner{text: s}
 	done := 0
-	for v, ok := scan.next(); ok; v, ok = scan.next() {
-		if done < v.start || v.fallback != "" {
+	for _, v := range Variables(s) {
+		if done < v.Start || v.Default != "" {
 			return true
 		}
-		done = v.end
+		done = v.End
 	}
 	return done < len(s)
 }

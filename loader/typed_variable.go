@@ -24,5 +24,5 @@ func (n *node) typeVariables() {
 func isOneVariable(text string) bool {
 	scan := envScanner{text: text}
 	v, found := scan.next()
-	return found && v.start == 0 && v.end == len(text)
+	return found && v.Start == 0 && v.End == len(text)
 }

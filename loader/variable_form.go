@@ -37,7 +37,7 @@ func badVariables(text string) []badVariable {
 		v, more := scan.next()
 		end := len(text)
 		if more {
-			end = v.start
+			end = v.Start
 		}
 		for i := strings.Index(text[done:end], "${"); i >= 0 && len(found) < maxBadVariables; i = strings.Index(text[done:end], "${") {
 			found = append(found, explainVariable(variableText(text[done+i:])))
@@ -46,15 +46,15 @@ func badVariables(text string) []badVariable {
 		if !more {
 			return found
 		}
-		switch written := text[v.start:v.end]; {
-		case strings.Contains(v.name, "${"):
-			found = append(found, explainVariable(variableText(text[v.start:])))
-		case strings.Contains(v.fallback, "${"):
+		switch written := text[v.Start:v.End]; {
+		case strings.Contains(v.Name, "${"):
+			found = append(found, explainVariable(variableText(text[v.Start:])))
+		case strings.Contains(v.Default, "${"):
 			found = append(found, badVariable{written: written, message: "a default cannot contain another variable", hint: "the first } ends it: write a text"})
-		case strings.HasSuffix(text[:v.start], "$"):
-			found = append(found, badVariable{written: "$" + written, message: "$$ is no escape here: this is a $ and the value of " + v.name, hint: "write ${DOLLAR:-$}{" + v.name + "} for the text ${" + v.name + "}", literal: true})
+		case strings.HasSuffix(text[:v.Start], "$"):
+			found = append(found, badVariable{written: "$" + written, message: "$$ is no escape here: this is a $ and the value of " + v.Name, hint: "write ${DOLLAR:-$}{" + v.Name + "} for the text ${" + v.Name + "}", literal: true})
 		}
-		done = v.end
+		done = v.End
 	}
 	return found
 }

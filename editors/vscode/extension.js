@@ -46,9 +46,36 @@ function then (...things) {
 
 const restart = () => then(stop, start)
 
+// runInTerminal runs the program for a code lens of the server, without a shell.
+async function runInTerminal ({ args, cwd, inputs }) {
+  if (!vscode.workspace.isTrusted) return vscode.window.showErrorMessage('qtype: the folder is not trusted, so nothing in it is run.')
+  const values = {}
+  for (const { name, type } of inputs) {
+    const typed = await vscode.window.showInputBox({ title: `${name}: ${type}`, prompt: 'An input of the flow, as text or JSON', ignoreFocusOut: true })
+    if (typed === undefined) return
+    values[name] = parseInput(typed, type)
+  }
+  await vscode.workspace.saveAll(false) // the program reads the files
+  const command = [...args, ...(inputs.length > 0 ? ['-i', JSON.stringify(values)] : [])]
+  const program = vscode.workspace.getConfiguration('qtype').get('path', 'qtype')
+  const folder = vscode.workspace.getWorkspaceFolder(vscode.Uri.file(cwd)) ?? vscode.TaskScope.Workspace
+  return vscode.tasks.executeTask(new vscode.Task({ type: 'process' }, folder, args.join(' '), 'qtype', new vscode.ProcessExecution(program, command, { cwd })))
+}
+
+// parseInput returns the value of what a user typed for a type: texts stay as typed.
+function parseInput (typed, type) {
+  if (type === 'text' || type === 'ChatMessage') return typed
+  try {
+    return JSON.parse(typed)
+  } catch {
+    return typed // the program converts it, or says what it expects
+  }
+}
+
 async function activate (context) {
   context.subscriptions.push(
     vscode.commands.registerCommand('qtype.restart', restart),
+    vscode.commands.registerCommand('qtype.runInTerminal', runInTerminal),
     vscode.workspace.onDidChangeConfiguration(e => { if (e.affectsConfiguration('qtype.path')) restart() })
   )
   await then(start)

@@ -32,6 +32,7 @@ type Document struct {
 // Kind is a kind of files other than documents, such as tests of applications.
 type Kind struct {
 	Suffixes []string // ends of the names of such files
+	Command  string   // the command of qtype that runs such a file
 	// Check checks a file, and returns what it declares. The file and the documents that it
 	// refers to are read with the options.
 	Check func(ctx context.Context, path string, opts loader.Options) (summary string, list diag.List)

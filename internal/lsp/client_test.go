@@ -108,7 +108,8 @@ func connect(t testing.TB) *editor {
 	toServer, fromClient := io.Pipe()
 	toClient, fromServer := io.Pipe()
 	go func() {
-		err := lsp.Serve(context.Background(), toServer, fromServer, lsp.Options{Version: "test", Schema: schema(t), Kinds: authoring.FileKinds(authoring.Options{})})
+		err := lsp.Serve(context.Background(), toServer, fromServer, lsp.Options{Version: "test", Schema: schema(t), Kinds: authoring.FileKinds(authoring.Options{}),
+			Commands: []string{"chat", "run", "test"}})
 		_ = fromServer.Close()
 		_ = toServer.Close()
 		e.done <- err

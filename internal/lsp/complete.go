@@ -48,6 +48,9 @@ func (s *server) complete(_ context.Context, p protocol.TextDocumentPositionPara
 			}
 			return s.workspace.outlineOf(path)
 		})
+		if c.proposeEnvironment(root, s.workspace) {
+			break
+		}
 		if c.findTarget() {
 			c.propose()
 			break

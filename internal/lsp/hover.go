@@ -37,7 +37,11 @@ func (s *server) hover(ctx context.Context, p protocol.TextDocumentPositionParam
 			r := d.rangeOf(m.start, m.end)
 			over = &r
 		}
-		if text, r := s.wordText(a, syntax, d, at); text != "" {
+		text, r := s.environmentText(root, syntax, d, at)
+		if text == "" {
+			text, r = s.wordText(a, syntax, d, at)
+		}
+		if text != "" {
 			parts = append(parts, text)
 			if r != nil {
 				over = r

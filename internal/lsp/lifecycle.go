@@ -32,7 +32,7 @@ func (s *server) initialize(ctx context.Context, conn *jsonrpc2.Conn, raw json.R
 	s.jobs.Go(func() { s.publisher.run(ctx, conn) })
 	return encode(protocol.InitializeResult{
 		ServerInfo:   protocol.ServerInfo{Name: "qtype", Version: s.opts.Version},
-		Capabilities: capabilities(),
+		Capabilities: s.capabilities(),
 	}), nil
 }
 
@@ -50,8 +50,14 @@ func foldersOf(p protocol.InitializeParams) []string {
 }
 
 // capabilities returns the features of the server.
-func capabilities() protocol.ServerCapabilities {
+func (s *server) capabilities() protocol.ServerCapabilities {
+	var lenses *protocol.CodeLensOptions
+	if len(s.opts.Commands) > 0 {
+		lenses = &protocol.CodeLensOptions{}
+	}
 	return protocol.ServerCapabilities{
+		CodeLensProvider:           lenses,
+		InlayHintProvider:          true,
 		PositionEncoding:           "utf-16",
 		TextDocumentSync:           protocol.TextDocumentSyncOptions{OpenClose: true, Change: protocol.TextDocumentSyncIncremental},
 		CompletionProvider:         protocol.CompletionOptions{TriggerCharacters: []string{" ", ":", "-", "{", "[", ",", "/"}},

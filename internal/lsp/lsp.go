@@ -29,6 +29,9 @@ type Options struct {
 	// Kinds are files other than documents that the server checks and completes.
 	Kinds  []*lint.Kind
 	Remote bool // read remote includes, unless the editor's settings say otherwise
+	// Commands are the commands of the program, such as run; the server offers to run those
+	// that it knows.
+	Commands []string
 	// Isolated makes the server read no files and no environment variables: a document
 	// of anyone can be open.
 	Isolated bool

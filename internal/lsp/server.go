@@ -56,6 +56,8 @@ func newServer(lang func() *language, opts Options) *server {
 		"textDocument/documentLink":         handleRequest(s.documentLinks),
 		"textDocument/foldingRange":         handleRequest(s.foldingRanges),
 		"workspace/symbol":                  handleRequest(s.workspaceSymbols),
+		"textDocument/codeLens":             handleRequest(s.codeLenses),
+		"textDocument/inlayHint":            handleRequest(s.inlayHints),
 		"textDocument/codeAction":           handleRequest(s.codeActions),
 		"textDocument/formatting":           handleRequest(s.format),
 		"textDocument/semanticTokens/full":  handleRequest(s.semanticTokens),

@@ -56,6 +56,10 @@ func TestExtension(t *testing.T) {
 			}
 		}
 		Providers, Errors []string
+		Started           []struct {
+			Program, Cwd string
+			Args         []string
+		}
 	}
 	if err := json.Unmarshal(out, &shown); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -69,10 +73,13 @@ func TestExtension(t *testing.T) {
 	if want := map[string]string{"app.qtype.yaml": "QT103:1 ", "chat.qtype-test.yaml": "QT801:1 ", "chat.qtype.yaml": "QT915:11 QT915:21 "}; !maps.Equal(got, want) {
 		t.Errorf("shown %v, want %v; %+v", got, want, shown.First)
 	}
-	for _, want := range []string{"CompletionItem", "Definition", "Hover", "Rename", "DocumentFormattingEdit", "DocumentSemanticTokens"} {
+	for _, want := range []string{"CompletionItem", "Definition", "Hover", "Rename", "CodeLens", "InlayHints", "DocumentFormattingEdit", "DocumentSemanticTokens"} {
 		if !slices.Contains(shown.Providers, "register"+want+"Provider") {
 			t.Errorf("no provider for %s was registered", want)
 		}
+	}
+	if got, want := fmt.Sprint(shown.Started), fmt.Sprintf(`[{%s /tmp [run a.yaml -i {"who":"Ada","n":[1]}]}]`, program); got != want {
+		t.Errorf("started %s, want %s", got, want)
 	}
 	messages := strings.Join(shown.Errors, "\n")
 	if !strings.Contains(messages, `cannot start "/no/such/qtype lsp"`) || !strings.Contains(messages, "ENOENT") || strings.Contains(messages, "undefined") {

@@ -309,6 +309,9 @@ func (w *workspace) loadWith(ctx context.Context, path string, held func(string)
 		remote = true
 		return nil, nil // the loader checks the address, then calls Fetch
 	}
+	for _, folder := range []string{filepath.Dir(path), w.workDir} {
+		a.requested[filepath.Join(folder, ".env")] = true
+	}
 	opts := loader.Options{Open: open, Fetch: w.remote.read}
 	if w.today != nil {
 		opts.Day = w.today()

@@ -20,7 +20,12 @@ highlighting and formatting. Editors start it themselves; docs/editors.md descri
 how to set them up.`,
 		Args: cli.Arguments(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return lsp.Serve(c.Context(), s.In, s.Out, lsp.Options{Version: cli.Version(), Schema: authoring.Schema(), Kinds: authoring.FileKinds(authoring.Options{}), Remote: remote, Today: today})
+			var commands []string
+			for _, other := range c.Root().Commands() {
+				commands = append(commands, other.Name())
+			}
+			return lsp.Serve(c.Context(), s.In, s.Out, lsp.Options{Version: cli.Version(), Schema: authoring.Schema(),
+				Kinds: authoring.FileKinds(authoring.Options{}), Commands: commands, Remote: remote, Today: today})
 		},
 	}
 	c.Flags().BoolVar(&remote, "remote", false, "read remote includes, in the background")

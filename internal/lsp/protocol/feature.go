@@ -160,3 +160,47 @@ type WorkspaceSymbolParams struct {
 type DocumentLinkOptions struct {
 	ResolveProvider bool `json:"resolveProvider"` // whether targets are computed later
 }
+
+// CodeLens is a command that editors offer above a line.
+type CodeLens struct {
+	Range   Range   `json:"range"`   // what it is about
+	Command Command `json:"command"` // what it does
+}
+
+// Command is a command of the editor.
+type Command struct {
+	Title     string         `json:"title"`     // the text for the user
+	Command   string         `json:"command"`   // its name
+	Arguments []ProgramToRun `json:"arguments"` // one argument
+}
+
+// ProgramToRun is a command line of the program that the server is a part of.
+type ProgramToRun struct {
+	Args   []string     `json:"args"`   // the arguments of the program
+	Cwd    string       `json:"cwd"`    // the folder that it is started in
+	Inputs []InputToAsk `json:"inputs"` // the values that the user gives: -i with a JSON object of them
+}
+
+// InputToAsk is an input of a flow.
+type InputToAsk struct {
+	Name string `json:"name"` // the key in the JSON object
+	Type string `json:"type"` // such as text or list[int]
+}
+
+// CodeLensOptions are the options of code lenses.
+type CodeLensOptions struct {
+	ResolveProvider bool `json:"resolveProvider"` // whether commands are computed later
+}
+
+// InlayHintParams are the parameters of textDocument/inlayHint.
+type InlayHintParams struct {
+	TextDocument TextDocumentIdentifier `json:"textDocument"` // the document
+	Range        Range                  `json:"range"`        // the visible part
+}
+
+// InlayHint is a text that editors show within a line, which is not a part of it.
+type InlayHint struct {
+	Position    Position `json:"position"`    // where it is shown
+	Label       string   `json:"label"`       // the text
+	PaddingLeft bool     `json:"paddingLeft"` // whether a space is shown before it
+}

@@ -75,6 +75,8 @@ type ServerCapabilities struct {
 	DocumentFormattingProvider bool                        `json:"documentFormattingProvider"` // textDocument/formatting
 	RenameProvider             RenameOptions               `json:"renameProvider"`             // textDocument/rename
 	CodeActionProvider         CodeActionOptions           `json:"codeActionProvider"`         // textDocument/codeAction
+	CodeLensProvider           *CodeLensOptions            `json:"codeLensProvider,omitempty"` // textDocument/codeLens; nil if it is not supported
+	InlayHintProvider          bool                        `json:"inlayHintProvider"`          // textDocument/inlayHint
 	DiagnosticProvider         DiagnosticOptions           `json:"diagnosticProvider"`         // textDocument/diagnostic
 	SemanticTokensProvider     SemanticTokensOptions       `json:"semanticTokensProvider"`     // textDocument/semanticTokens
 	Workspace                  WorkspaceServerCapabilities `json:"workspace"`                  // of the workspace

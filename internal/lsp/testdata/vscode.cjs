@@ -27,6 +27,10 @@ const errors = []
 const commands = new Map()
 const providers = new Set()
 let settings = { path: program }
+const typed = ['Ada', '[1]']
+class ProcessExecution { constructor (program, args, options) { Object.assign(this, { program, args, options }) } }
+class Task { constructor (definition, scope, name, source, execution) { this.execution = execution } }
+const started = []
 const event = () => new Disposable()
 const collection = () => ({ set: (uri, list) => shown.set(uri.toString(), list), delete: uri => shown.delete(uri.toString()), clear: () => shown.clear(), dispose () {}, has: () => false, forEach () {} })
 const channel = () => ({ append () {}, appendLine () {}, show () {}, dispose () {}, clear () {}, replace () {}, hide () {}, name: 'x', logLevel: 2, trace () {}, debug () {}, info () {}, warn () {}, error () {}, onDidChangeLogLevel: event })
@@ -34,14 +38,15 @@ const docs = paths.map(path => ({ uri: Uri.file(path), languageId: 'qtype', vers
 const doc = docs[0]
 const configured = new EventEmitter()
 const known = {
-  version: '1.90.0', Disposable, EventEmitter, Position, Range, Diagnostic, Uri, CancellationTokenSource, TabInputText,
+  version: '1.90.0', Disposable, EventEmitter, Position, Range, Diagnostic, Uri, CancellationTokenSource, TabInputText, Task, ProcessExecution, TaskScope: { Workspace: 2 },
+  tasks: { executeTask: async task => { const { program: file, args, options } = task.execution; started.push({ program: file, args, cwd: options.cwd }) } },
   env: { appName: 'host', language: 'en', appHost: 'desktop', openExternal () {}, logLevel: 2, onDidChangeLogLevel: event },
   CancellationError: class extends Error {}, MarkdownString: class {}, CompletionItem: class {}, CodeLens: class {}, CodeAction: class {}, DocumentLink: class {}, SymbolInformation: class {}, CallHierarchyItem: class {}, TypeHierarchyItem: class {}, InlayHint: class {}, CodeActionKind: { Empty: { append: () => ({}) } },
   DiagnosticSeverity: { Error: 0, Warning: 1, Information: 2, Hint: 3 },
   commands: { registerCommand: (name, f) => { commands.set(name, f); return new Disposable() }, executeCommand: name => commands.get(name)() },
-  window: { activeTextEditor: { document: doc }, visibleTextEditors: docs.map(document => ({ document })), showErrorMessage: async m => { errors.push(m) }, showWarningMessage: async () => {}, showInformationMessage: async () => {}, createOutputChannel: channel, onDidChangeActiveTextEditor: event, onDidChangeVisibleTextEditors: event, tabGroups: { all: [{ tabs: docs.map(d => ({ input: new TabInputText(d.uri) })) }], onDidChangeTabs: event, onDidChangeTabGroups: event }, withProgress: (_, f) => f({ report () {} }, new CancellationTokenSource().token) },
+  window: { activeTextEditor: { document: doc }, visibleTextEditors: docs.map(document => ({ document })), showErrorMessage: async m => { errors.push(m) }, showWarningMessage: async () => {}, showInformationMessage: async () => {}, showInputBox: async () => typed.shift(), createOutputChannel: channel, onDidChangeActiveTextEditor: event, onDidChangeVisibleTextEditors: event, tabGroups: { all: [{ tabs: docs.map(d => ({ input: new TabInputText(d.uri) })) }], onDidChangeTabs: event, onDidChangeTabGroups: event }, withProgress: (_, f) => f({ report () {} }, new CancellationTokenSource().token) },
   workspace: {
-    textDocuments: docs, notebookDocuments: [], workspaceFolders: undefined, name: undefined, fs: {},
+    isTrusted: true, saveAll: async () => true, textDocuments: docs, notebookDocuments: [], workspaceFolders: undefined, name: undefined, fs: {},
     getConfiguration: () => ({ get: (key, otherwise) => settings[key] ?? otherwise, inspect: () => undefined, has: () => false }),
     onDidChangeConfiguration: configured.event, createFileSystemWatcher: () => ({ onDidCreate: event, onDidChange: event, onDidDelete: event, dispose () {} }),
     getWorkspaceFolder: () => undefined, applyEdit: async () => true
@@ -64,6 +69,9 @@ async function main () {
   await extension.activate(context)
   await wait('diagnostics', () => shown.size >= docs.length)
   const first = [...shown].map(([uri, list]) => ({ uri, list: list.map(d => ({ line: d.range.start.line, message: d.message, code: d.code?.value ?? d.code })) }))
+  const lens = { args: ['run', 'a.yaml'], cwd: '/tmp', inputs: [{ name: 'who', type: 'text' }, { name: 'n', type: 'list[int]' }] }
+  await commands.get('qtype.runInTerminal')(lens)
+  await commands.get('qtype.runInTerminal')(lens) // the user closes the box
   shown.clear()
   await commands.get('qtype.restart')()
   await wait('diagnostics after a restart', () => shown.size >= docs.length)
@@ -71,6 +79,6 @@ async function main () {
   for (let i = 0; i < 3; i++) configured.fire({ affectsConfiguration: key => key === 'qtype.path' }) // as while the user types the path
   await wait('an error', () => errors.length > 0)
   await extension.deactivate()
-  console.log(JSON.stringify({ first, providers: [...providers].sort(), errors }))
+  console.log(JSON.stringify({ first, providers: [...providers].sort(), errors, started }))
 }
 main().then(() => process.exit(0), e => { console.error(e); process.exit(1) })
