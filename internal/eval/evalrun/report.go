@@ -93,22 +93,21 @@ func (r *Report) failedRows() map[int64]bool {
 	if r == nil {
 		return nil
 	}
-	decides := map[string]bool{}
-	for _, m := range r.Metrics {
-		decides[m.ID] = m.Rate
-	}
 	failed := map[int64]bool{}
 	for _, result := range r.Results {
-		for name, score := range result.Scores {
-			if score != nil && (score.Error != "" || decides[name] && score.Value == 0) {
-				failed[result.Row] = true
-			}
-		}
-		if result.Error != "" {
+		if r.failed(result) {
 			failed[result.Row] = true
 		}
 	}
 	return failed
+}
+
+// failed reports whether a row failed, or its result does not pass a metric or has no value for one.
+func (r *Report) failed(result *Result) bool {
+	return result.Error != "" || slices.ContainsFunc(r.Metrics, func(m MetricReport) bool {
+		s := result.Scores[m.ID]
+		return s != nil && (s.Error != "" || m.Rate && s.Value == 0)
+	})
 }
 
 // report summarizes the results.
@@ -301,7 +300,7 @@ func formatValue(unit string, v float64) string {
 	case "s":
 		return fmt.Sprintf("%.3f s", v)
 	case "money":
-		return fmt.Sprintf("%.6g", v)
+		return textfmt.Amount(v)
 	}
 	return fmt.Sprintf("%.3f", v)
 }

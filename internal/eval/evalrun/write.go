@@ -1,10 +1,7 @@
 package evalrun
 
 import (
-	_ "embed" // the template is part of the program
-	"encoding/json"
 	"fmt"
-	"html/template"
 	"io"
 	"strings"
 
@@ -55,7 +52,7 @@ func money(u Usage) string {
 	case len(u.Unpriced) > 0:
 		return ", cost unknown: " + textfmt.List(u.Unpriced) + " has no prices"
 	case u.Money > 0:
-		return fmt.Sprintf(", cost %.6g", u.Money)
+		return ", cost " + formatValue("money", u.Money)
 	}
 	return ""
 }
@@ -109,7 +106,11 @@ func verdict(c Comparison) string {
 }
 
 func (r *Report) difference(c Comparison) string {
-	return fmt.Sprintf("%+.4g (%.4g to %.4g)", c.Difference, c.Low, c.High)
+	unit, sign := r.unit(c.Metric), ""
+	if c.Difference > 0 {
+		sign = "+"
+	}
+	return fmt.Sprintf("%s%s (%s to %s)", sign, formatValue(unit, c.Difference), formatValue(unit, c.Low), formatValue(unit, c.High))
 }
 
 func (r *Report) unit(metric string) string {
@@ -141,49 +142,4 @@ func (c *Change) verdict() string {
 		return c.Note
 	}
 	return "ok"
-}
-
-//go:embed report.html
-var page string
-
-// HTML writes the report as a page without scripts and without links to other files.
-func (r *Report) HTML(w io.Writer) error {
-	t, err := template.New("report").Funcs(template.FuncMap{
-		"cell":   func(m MetricReport, v VariantReport) string { return m.cell(v.Metrics[m.ID]) },
-		"score":  r.scoreText,
-		"passed": func(s *Score) bool { return s.Error == "" && s.Value == 1 },
-		"change": func(c Change) string { return c.verdict() },
-		"value":  func(metric string, v float64) string { return formatValue(r.unit(metric), v) },
-		"diff":   r.difference, "verdict": verdict, "money": money,
-		"plain": plainText,
-	}).Parse(page)
-	if err != nil {
-		return err
-	}
-	return t.Execute(w, r)
-}
-
-// scoreText returns the score of a result.
-func (r *Report) scoreText(m MetricReport, result *Result) string {
-	s := result.Scores[m.ID]
-	switch {
-	case s == nil:
-		return ""
-	case s.Error != "":
-		return "no value"
-	case m.Rate && s.Value == 1:
-		return "pass"
-	case m.Rate:
-		return "fail"
-	}
-	return formatValue(m.Unit, s.Value)
-}
-
-// plainText returns a JSON text as it reads: a string without its quotes.
-func plainText(v json.RawMessage) string {
-	var text string
-	if json.Unmarshal(v, &text) == nil {
-		return text
-	}
-	return string(v)
 }
