@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/qtype-dev/qtype"
@@ -97,10 +98,19 @@ func TestHandleClientTool(t *testing.T) {
 	})
 }
 
-// A client without elicitation gets an error that names what is missing.
+// A client without elicitation gets an error that names what is missing: a result, or the error of protocol 2026-07-28.
 func TestHandleClientTool_Unsupported(t *testing.T) {
 	inVersions(t, func(t *testing.T, version string) {
 		s := connect(t, serveHTTP(t, serveApp(t, openApp(t), mcpserver.ApplicationOptions{})), "", version, nil)
+		if version >= "2026-07-28" {
+			_, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "complaint", Arguments: object{"order": 1}})
+			got := new(jsonrpc.Error)
+			if !errors.As(err, &got) || got.Code != -32021 || string(got.Data) != `{"requiredCapabilities":{"elicitation":{"form":{}}}}` ||
+				!strings.HasPrefix(got.Message, "the MCP client does not support elicitation") {
+				t.Errorf("got %v with data %s", err, got.Data)
+			}
+			return
+		}
 		got := callTool(t, s, "complaint", object{"order": 1})
 		if !got.IsError || !strings.Contains(got.Text, "the MCP client does not support elicitation") {
 			t.Errorf("got %+v", got)
@@ -128,25 +138,33 @@ func TestApplication_Parked(t *testing.T) {
 		}
 		return r.RequestState
 	}
-	answer := func(s *sdk.ClientSession, tool, state string) result {
-		r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: object{"order": 1}, RequestState: state,
-			InputResponses: sdk.InputResponseMap{"answer": &sdk.ElicitResult{Action: "accept", Content: object{"pay": true}}}})
-		testkit.Must(t, err)
-		return resultOf(r)
+	answer := func(s *sdk.ClientSession, tool, state, key string) (*sdk.CallToolResult, error) {
+		return s.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: object{"order": 1}, RequestState: state,
+			InputResponses: sdk.InputResponseMap{key: &sdk.ElicitResult{Action: "accept", Content: object{"pay": true}}}})
 	}
-	state := ask()
-	for _, got := range []result{answer(bob, "complaint", state), answer(ada, "pay_back", state), answer(ada, "complaint", "x")} {
-		if !got.IsError || !strings.HasPrefix(got.Text, "no run waits for this answer") {
-			t.Errorf("got %+v", got)
+	refused := func(s *sdk.ClientSession, tool, state string) {
+		t.Helper()
+		_, err := answer(s, tool, state, "answer")
+		if got := new(jsonrpc.Error); !errors.As(err, &got) || got.Code != jsonrpc.CodeInvalidParams || !strings.HasPrefix(got.Message, "no run waits for this answer") {
+			t.Errorf("got %v", err)
 		}
 	}
-	if got := answer(ada, "complaint", state); got.IsError {
-		t.Errorf("got %+v", got)
+	state := ask()
+	refused(bob, "complaint", state)
+	refused(ada, "pay_back", state)
+	refused(ada, "complaint", state+"x")
+	again, err := answer(ada, "complaint", state, "other")
+	testkit.Must(t, err)
+	if !again.NeedsInput() || again.RequestState == "" || again.RequestState == state {
+		t.Errorf("a request without the answer: got %+v, want the question again", resultOf(again))
 	}
-	if got := answer(ada, "complaint", state); !got.IsError {
-		t.Errorf("the same answer a second time: %+v", got)
+	got, err := answer(ada, "complaint", again.RequestState, "answer")
+	testkit.Must(t, err)
+	if got.IsError || got.NeedsInput() {
+		t.Errorf("got %+v", resultOf(got))
 	}
-	ask() // ends with the server: the test checks that no goroutine is left
+	refused(ada, "complaint", again.RequestState) // a second time
+	ask()                                         // ends with the server: the test checks that no goroutine is left
 }
 
 // A run that gets no answer in time ends.
@@ -168,10 +186,8 @@ func TestApplication_AnswerTimeout(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	params.RequestState = r.RequestState
-	r, err = s.CallTool(t.Context(), params)
-	testkit.Must(t, err)
-	if got := resultOf(r); !strings.HasPrefix(got.Text, "no run waits for this answer") {
-		t.Errorf("got %+v", got)
+	if _, err = s.CallTool(t.Context(), params); err == nil || !strings.Contains(err.Error(), "no run waits for this answer") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -22,7 +22,7 @@ func (a *application) call(ctx context.Context, req *sdk.CallToolRequest, t *flo
 		return nil, invalid("unknown tool %q", req.Params.Name) // as for one that does not exist
 	}
 	if req.ProtocolVersion() >= stateless {
-		return a.callInRounds(ctx, req, t), nil
+		return a.callInRounds(ctx, req, t)
 	}
 	return a.run(ctx, req, t, &sessionAsker{req.Session}, newProgress(ctx, req)), nil
 }

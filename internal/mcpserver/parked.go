@@ -3,11 +3,14 @@ package mcpserver
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/qtype-dev/qtype/internal/server/access"
@@ -26,14 +29,14 @@ const answerID = "answer"
 
 // round is a run that may need several requests of its client.
 type round struct {
-	flow      *flowTool
-	owner     string // the name of the principal
-	cancel    context.CancelFunc
-	questions chan *question
-	done      chan *sdk.CallToolResult // capacity 1
-	progress  *progress
-	waiting   *question // put to the client, not answered yet
-	expiry    *time.Timer
+	flow     *flowTool
+	owner    string // the name of the principal
+	cancel   context.CancelFunc
+	ask      *roundAsker
+	done     chan *sdk.CallToolResult // capacity 1
+	progress *progress
+	waiting  *question // put to the client, not answered yet
+	expiry   *time.Timer
 }
 
 // question is one question of a run.
@@ -46,10 +49,12 @@ type question struct {
 type roundAsker struct {
 	questions chan *question
 	supported bool
+	missed    atomic.Bool // a question could not be put, because it is not supported
 }
 
 func (a *roundAsker) ask(ctx context.Context, params *sdk.ElicitParams) (*sdk.ElicitResult, error) {
 	if !a.supported {
+		a.missed.Store(true)
 		return nil, errNoElicitation
 	}
 	q := &question{params, make(chan *sdk.ElicitResult, 1)}
@@ -67,18 +72,17 @@ func (a *roundAsker) ask(ctx context.Context, params *sdk.ElicitParams) (*sdk.El
 }
 
 // callInRounds starts a run, or continues the one that the request has an answer for.
-func (a *application) callInRounds(ctx context.Context, req *sdk.CallToolRequest, t *flowTool) *sdk.CallToolResult {
+func (a *application) callInRounds(ctx context.Context, req *sdk.CallToolRequest, t *flowTool) (*sdk.CallToolResult, error) {
 	if req.Params.RequestState == "" {
 		return a.await(ctx, a.startRound(ctx, req, t))
 	}
 	r, err := a.parked.take(req.Params.RequestState, access.PrincipalOf(ctx).Name, t)
 	if err != nil {
-		return failed(err.Error())
+		return nil, invalid("%v", err)
 	}
 	answer, ok := req.Params.InputResponses[answerID].(*sdk.ElicitResult)
 	if !ok {
-		r.end()
-		return failed("the call has no answer to the question of the run; the run was canceled")
+		return a.park(r), nil // the question is put again
 	}
 	r.progress.attach(ctx, req)
 	r.waiting.reply <- answer
@@ -89,32 +93,47 @@ func (a *application) callInRounds(ctx context.Context, req *sdk.CallToolRequest
 func (a *application) startRound(ctx context.Context, req *sdk.CallToolRequest, t *flowTool) *round {
 	p := newProgress(ctx, req)
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	r := &round{flow: t, owner: access.PrincipalOf(ctx).Name, cancel: cancel, questions: make(chan *question),
-		done: make(chan *sdk.CallToolResult, 1), progress: p}
-	ask := &roundAsker{r.questions, supportsForms(req.ClientCapabilities())}
+	ask := &roundAsker{questions: make(chan *question), supported: supportsForms(req.ClientCapabilities())}
+	r := &round{flow: t, owner: access.PrincipalOf(ctx).Name, cancel: cancel, ask: ask, done: make(chan *sdk.CallToolResult, 1), progress: p}
 	a.parked.running.Go(func() { r.done <- a.run(running, req, t, ask, p) })
 	return r
 }
 
 // await returns the result of a run, or its next question.
-func (a *application) await(ctx context.Context, r *round) *sdk.CallToolResult {
+func (a *application) await(ctx context.Context, r *round) (*sdk.CallToolResult, error) {
 	select {
 	case result := <-r.done:
 		r.cancel()
-		return result
+		if result.IsError && r.ask.missed.Load() {
+			return nil, errElicitationRequired
+		}
+		return result, nil
 	case <-ctx.Done():
 		r.end()
-		return failed("the call was canceled")
-	case q := <-r.questions:
+		return failed("the call was canceled"), nil
+	case q := <-r.ask.questions:
 		r.progress.detach()
 		r.waiting = q
-		state, err := a.parked.put(r)
-		if err != nil {
-			r.end()
-			return failed(err.Error())
-		}
-		return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{answerID: q.params}, RequestState: state}
+		return a.park(r), nil
 	}
+}
+
+// park returns the question of a run, which waits for the answer.
+func (a *application) park(r *round) *sdk.CallToolResult {
+	state, err := a.parked.put(r)
+	if err != nil {
+		r.end()
+		return failed(err.Error())
+	}
+	return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{answerID: r.waiting.params}, RequestState: state}
+}
+
+// errElicitationRequired is the error of the protocol for a run that failed because its client declared no elicitation.
+// The type of the SDK for the data has other capabilities too.
+var errElicitationRequired = &jsonrpc.Error{
+	Code:    sdk.CodeMissingRequiredClientCapabilities,
+	Message: errNoElicitation.Error(),
+	Data:    json.RawMessage(`{"requiredCapabilities":{"elicitation":{"form":{}}}}`),
 }
 
 // end cancels the run and waits for its end.
