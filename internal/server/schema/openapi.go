@@ -121,10 +121,12 @@ func aguiSchema() object {
 	message := described("AGUIMessage", object{
 		member("id", typed("string")), member("role", object{member("enum", []string{"user", "assistant", "system", "developer", "tool"})}), member("content", object{}),
 	}, []string{"id", "role"})
+	resume := append(typed("object"), member("properties", object{member("interruptId", typed("string")), member("status", object{member("enum", []string{"resolved", "cancelled"})})}),
+		member("required", []string{"interruptId", "status"}))
 	return described("AGUIInput", object{
 		member("threadId", sessionID()), member("runId", object{member("type", "string"), member("minLength", 1), member("maxLength", 256)}),
 		member("messages", listOf(message)), member("tools", listOf(typed("object"))), member("context", listOf(typed("object"))),
-		member("state", object{}), member("forwardedProps", object{}), member("resume", listOf(typed("object"))),
+		member("state", object{}), member("forwardedProps", object{}), member("resume", listOf(resume)),
 	}, []string{"threadId", "runId", "messages"})
 }
 
@@ -133,7 +135,7 @@ func (f *Flow) chatSchema() object {
 	text := object{member("type", "string")}
 	part := object{member("anyOf", []object{
 		{member("type", "object"), member("properties", object{member("type", object{member("const", "text")}), member("text", text)}), member("required", []string{"type", "text"})},
-		{member("type", "object"), member("properties", object{member("type", object{member("const", "file")}), member("mediaType", text), member("filename", text),
+		{member("type", "object"), member("properties", object{member("type", object{member("const", "file")}), member("mediaType", text), member("filename", object{member("type", []string{"string", "null"})}),
 			member("url", object{member("type", "string"), member("pattern", "^data:[a-z]+/[a-z]+;base64,([A-Za-z0-9+/]{4})*$")})}), member("required", []string{"type", "url"})},
 	})}
 	message := object{member("type", "object"), member("properties", object{

@@ -65,7 +65,7 @@ func sessionPaths() object {
 		member("/sessions/{session}/fork", object{member("post", path("fork_session", "sessions", "Copy the turns up to one to a new session", id,
 			closed("Fork", object{member("turn", typed("integer")), member("id", sessionID())}, []string{"turn"}), made, 400, 401, 404, 409, 413, 415, 422, 429, 503))}),
 		member("/sessions/{session}/rewind", object{member("post", path("rewind_session", "sessions", "Undo a turn and those after it, or those after the turn keep", id,
-			closed("Rewind", object{member("turn", typed("integer")), member("keep", typed("integer"))}, []string{}), one, 400, 401, 404, 409, 413, 415, 422, 429, 503))}),
+			append(closed("Rewind", object{member("turn", typed("integer")), member("keep", typed("integer"))}, []string{}), member("minProperties", 1), member("maxProperties", 1)), one, 400, 401, 404, 409, 413, 415, 422, 429, 503))}),
 		member("/sessions/{session}/export", object{member("get", path("export_session", "sessions", "The messages of a session, for import",
 			ofMemory, nil, exported, 400, 401, 404, 429, 503))}),
 	}
@@ -116,13 +116,14 @@ func feedbackPaths() object {
 // bodies; here are the parameters that the server needs.
 func openAIPaths() object {
 	text := typed("string")
+	model := append(typed("string"), member("minLength", 1))
 	message := described("ChatMessageParam", object{member("role", text), member("content", object{})}, []string{"role"})
 	chat := described("ChatCompletionRequest", object{
-		member("model", text), member("messages", object{member("type", "array"), member("minItems", 1), member("items", message)}), member("stream", typed("boolean")),
+		member("model", model), member("messages", object{member("type", "array"), member("minItems", 1), member("items", message)}), member("stream", typed("boolean")),
 	}, []string{"model", "messages"})
 	input := object{member("anyOf", []object{text, listOf(typed("object"))})}
-	respond := described("ResponseRequest", object{member("model", text), member("input", input), member("stream", typed("boolean"))}, []string{"model", "input"})
-	embed := described("EmbeddingRequest", object{member("model", text), member("input", object{member("anyOf", []object{text, listOf(text)})})}, []string{"model", "input"})
+	respond := described("ResponseRequest", object{member("model", model), member("input", input), member("stream", typed("boolean"))}, []string{"model", "input"})
+	embed := described("EmbeddingRequest", object{member("model", model), member("input", object{member("anyOf", []object{text, listOf(text)})})}, []string{"model", "input"})
 	models := []object{pathParameter("model")}
 	return object{
 		member("/v1/chat/completions", object{member("post", openAIOperation("create_chat_completion", "Answer a conversation with a flow", chat, true))}),
