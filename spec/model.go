@@ -60,8 +60,8 @@ type Model struct {
 	Prices *Prices `yaml:"prices"`
 	// ContextWindow is the number of tokens that the model reads and writes in one call. The default is known for common models.
 	ContextWindow int `yaml:"context_window" validate:"gte=0"`
-	// Offline names the mock model that replaces this one while there are no credentials: no auth, no key in the environment and no base URL. Every run reports it.
-	Offline Ref[*Model] `yaml:"offline"`
+	// Offline names the mock model that replaces this one while there are no credentials: no auth, no key in the environment and no base URL. An embedding model may name a mock of either kind. Every run reports it.
+	Offline Ref[ModelEntity] `yaml:"offline"`
 	// Rules are the answers of a mock model. The first rule whose pattern matches the newest user message applies.
 	Rules []*MockRule `yaml:"rules"`
 
@@ -81,6 +81,14 @@ func (m *Model) Kind() Kind { return KindModel }
 
 // Base returns the model itself.
 func (m *Model) Base() *Model { return m }
+
+// OfflineMock returns what Offline names; nil for none.
+func (m *Model) OfflineMock() *Model {
+	if m.Offline.To == nil {
+		return nil
+	}
+	return m.Offline.To.Base()
+}
 
 // Name returns the provider's name of the model.
 func (m *Model) Name() string {

@@ -101,6 +101,23 @@ func TestModels_Unknown(t *testing.T) {
 	}
 }
 
+// TestModels_Offline: an embedding model is replaced by a mock of either kind, a chat model by a chat model.
+func TestModels_Offline(t *testing.T) {
+	const vectors, gpt = "type: EmbeddingModel, provider: openai, model_id: text-embedding-3-small, dimensions: 8", "type: Model, provider: openai, model_id: gpt-6-luna"
+	for _, c := range []struct{ model, mock, want string }{
+		{vectors, "type: Model", ""},
+		{vectors, "type: EmbeddingModel, dimensions: 8", ""},
+		{vectors, "type: EmbeddingModel, dimensions: 9", `error QT405: the model "practice" cannot be used offline: its vectors have 9 dimensions, not 8`},
+		{gpt, "type: Model", ""},
+		{gpt, "type: EmbeddingModel, dimensions: 8", `error QT405: the model "practice" cannot be used offline: it is an embedding model`},
+	} {
+		got := texts(checkModel(t, "  - {id: writer, "+c.model+", offline: practice}\n  - {id: practice, provider: mock, "+c.mock+"}\n", "", nil))
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s by %s: got %q, want %q", c.model, c.mock, got, c.want)
+		}
+	}
+}
+
 // fixed applies the fixes of a list to a text of one file, from its end.
 func fixed(text string, list diag.List) string {
 	lines := strings.SplitAfter(text, "\n")

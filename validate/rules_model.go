@@ -78,7 +78,7 @@ models:
 
 func offlineNotMock() rule {
 	return rule{code: "QT405", title: "offline model that is not a mock",
-		doc: "The offline model is used while there are no credentials, so it must not need any: its provider is mock.",
+		doc: "The offline model is used while there are no credentials, so it must not need any: its provider is mock. It is a chat model; that of an embedding model may be an embedding model with the same dimensions.",
 		sample: sample{text: `
 id: example
 models:
@@ -87,9 +87,24 @@ models:
 `},
 		check: on(func(p *ruleContext, m spec.ModelEntity) {
 			base := m.Base()
-			if to := base.Offline.To; to != nil && !to.IsMock() {
+			to := base.OfflineMock()
+			if to == nil {
+				return
+			}
+			if !to.IsMock() {
 				p.list.Add(p.reportAt(base.Offline.Span, "the model %q cannot be used offline: its provider is %s, not mock", to.ID, to.Provider).
 					WithRelated(placeOf(to, "provider", "id"), "its provider"))
+			}
+			vectors, ok := base.Offline.To.(*spec.EmbeddingModel)
+			if !ok {
+				return
+			}
+			switch of, ok := m.(*spec.EmbeddingModel); {
+			case !ok:
+				p.report(base.Offline.Span, "the model %q cannot be used offline: it is an embedding model", to.ID)
+			case of.Dimensions != vectors.Dimensions && of.Dimensions > 0 && vectors.Dimensions > 0:
+				p.list.Add(p.reportAt(base.Offline.Span, "the model %q cannot be used offline: its vectors have %d dimensions, not %d", to.ID, vectors.Dimensions, of.Dimensions).
+					WithRelated(placeOf(vectors, "dimensions", "id"), "its dimensions"))
 			}
 		})}
 }

@@ -328,7 +328,7 @@ func drawApplication(t *rapid.T) *spec.Application {
 	for range rapid.IntRange(0, 6).Draw(t, "models") {
 		m := &spec.Model{ID: id.Draw(t, "id"), Provider: "openai", ModelID: id.Draw(t, "name")}
 		if n := len(app.Models); n > 0 && rapid.Bool().Draw(t, "offline") {
-			m.Offline = spec.Ref[*spec.Model]{ID: "x", To: app.Models[n-1].Base()}
+			m.Offline = spec.Ref[spec.ModelEntity]{ID: "x", To: app.Models[n-1]}
 		}
 		app.Models = append(app.Models, m)
 	}

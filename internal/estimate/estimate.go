@@ -337,7 +337,7 @@ func (d *dryRun) model(m *spec.Model) (model.Chat, error) {
 	case m.IsMock():
 		replaced = nil
 	case m.Offline.To != nil:
-		answers = m.Offline.To
+		answers = m.OfflineMock()
 	default:
 		return newAnswers(m, cmp.Or(d.cfg.OutputTokens, defaultAnswer), d)
 	}

@@ -93,7 +93,7 @@ func (e *testEnv) model(m *spec.Model) (model.Chat, error) {
 			return e.watch(m, e.session.Chat(m, nil)), nil
 		}
 		return nil, nil //nolint:nilnil // the declared one is made
-	} else if declared = m.Offline.To; declared == nil {
+	} else if declared = m.OfflineMock(); declared == nil {
 		return nil, fmt.Errorf("no mock for model %s: add models: [{id: %s, rules: …}]", m.ID, m.ID)
 	}
 	made, err := mock.New(declared, mock.Options{Replaces: replaced})

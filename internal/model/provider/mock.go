@@ -39,17 +39,21 @@ func withMockBreaker(p model.CallPolicy, m *spec.Model, opts Options) model.Call
 	return withBreaker(p, m, mockServer(m), opts)
 }
 
-// mockEmbedder makes a mock, for itself or in place of the model replaced.
-func mockEmbedder(m *spec.EmbeddingModel, replaced *spec.Model, opts Options) model.Embedder {
+// mockEmbedder makes the embedding model m of a mock, which is m itself or replaces it.
+func mockEmbedder(m *spec.EmbeddingModel, by *spec.Model, opts Options) model.Embedder {
+	var replaced *spec.Model
+	if by != &m.Model {
+		replaced = &m.Model
+	}
 	made := opts.WrapEmbedder(mock.NewEmbedder(m, mock.Options{Replaces: replaced}))
-	p := model.CallPolicy{Limit: callPolicy(&m.Model, mockServer(&m.Model), opts).Limit}
-	return withEmbeddingCost(&m.Model, model.WithBatches(made, model.Batch{}, withMockBreaker(p, &m.Model, opts)))
+	p := model.CallPolicy{Limit: callPolicy(by, mockServer(by), opts).Limit}
+	return withEmbeddingCost(by, model.WithBatches(made, model.Batch{}, withMockBreaker(p, by, opts)))
 }
 
 // offlineMock returns the mock that a model names by `offline`; a
 // CredentialsError with the missing credentials where it names none.
 func offlineMock(m *spec.Model, missing string) (*spec.Model, error) {
-	other := m.Offline.To
+	other := m.OfflineMock()
 	switch {
 	case spec.IsEmpty(&m.Offline):
 		return nil, &CredentialsError{Model: m.ID, Needs: missing}

@@ -128,7 +128,7 @@ func WithAnswers(m *spec.Model, c model.Chat, opts Options) model.Chat {
 func NewEmbedder(m *spec.EmbeddingModel, opts Options) (model.Embedder, error) {
 	opts = opts.withDefaults()
 	if m.IsMock() {
-		return mockEmbedder(m, nil, opts), nil
+		return mockEmbedder(m, &m.Model, opts), nil
 	}
 	if _, problem := m.Conflict(); problem != "" {
 		return nil, fmt.Errorf("model %s: %s", m.ID, problem)
@@ -138,10 +138,11 @@ func NewEmbedder(m *spec.EmbeddingModel, opts Options) (model.Embedder, error) {
 	case err != nil:
 		return nil, err
 	case client.missing != "":
-		if _, err := offlineMock(&m.Model, client.missing); err != nil {
+		by, err := offlineMock(&m.Model, client.missing)
+		if err != nil {
 			return nil, err
 		}
-		return mockEmbedder(m, &m.Model, opts), nil
+		return mockEmbedder(m, by, opts), nil
 	}
 	client.config.Info = model.DescribeEmbedder(m)
 	made, err := client.embed(m)

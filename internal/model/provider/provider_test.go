@@ -133,7 +133,12 @@ func TestNew_KindOfModel(t *testing.T) {
 	}
 }
 
-func offline(m *spec.Model) spec.Ref[*spec.Model] { return spec.Ref[*spec.Model]{ID: "fake", To: m} }
+func offline(m *spec.Model) spec.Ref[spec.ModelEntity] {
+	if m == nil {
+		return spec.Ref[spec.ModelEntity]{ID: "fake"}
+	}
+	return spec.Ref[spec.ModelEntity]{ID: "fake", To: m}
+}
 
 func TestNew_Errors(t *testing.T) {
 	secret := spec.Ref[spec.Auth]{ID: "a", To: &spec.APIKeyAuth{AuthBase: spec.AuthBase{ID: "a"}, APIKey: spec.Secret{Ref: &spec.SecretReference{SecretName: "prod/key"}}}}
@@ -195,6 +200,24 @@ func TestOffline(t *testing.T) {
 	got, err := model.Call(t.Context(), m, model.Request{Messages: []chat.Message{chat.Text(chat.User, "x")}}, nil)
 	if err != nil || got.Message.Text() != "Hello." {
 		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+// TestOffline_Embedder: the mock of either kind makes vectors of the declared length, and costs nothing.
+func TestOffline_Embedder(t *testing.T) {
+	for _, fake := range []spec.ModelEntity{&spec.Model{ID: "fake", Provider: "mock"}, &spec.EmbeddingModel{Model: spec.Model{ID: "fake", Provider: "mock"}, Dimensions: 8}} {
+		m := &spec.EmbeddingModel{Model: spec.Model{ID: "e", Provider: "openai", ModelID: "text-embedding-3-small", Offline: spec.Ref[spec.ModelEntity]{ID: "fake", To: fake}}, Dimensions: 8}
+		made, err := provider.NewEmbedder(m, provider.Options{Getenv: env()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		vectors, usage, err := made.Embed(t.Context(), []string{"a bicycle"})
+		if err != nil || len(vectors) != 1 || len(vectors[0]) != 8 || usage.Input == 0 || usage.Cost != 0 {
+			t.Errorf("%T: %d vectors, usage %+v, %v", fake, len(vectors), usage, err)
+		}
+		if info := made.Info(); !info.Mock || info.Replaces != "e" {
+			t.Errorf("%T: got %+v", fake, info)
+		}
 	}
 }
 
