@@ -58,7 +58,7 @@ func (t *Turn) Fit(b Budget) ([]chat.Message, error) {
 		w := t.memory.arrange(r.view, sent)
 		messages = asSent(w.Messages())
 	}
-	if r.repairable {
+	if r.repairable && r.view.HasToolUse() {
 		messages, _ = chat.Balance(messages)
 	}
 	t.notePrefix(isFirst, messages, sent, report)
@@ -116,8 +116,10 @@ func (t *Turn) prepare(b Budget, short bool) (*fittedCall, error) {
 		r.entries[i].Tokens = window.TokensOf(t.memory.reader.Counter, &r.entries[i].Message) // they are copies
 	}
 	own -= sel.Left.Before(own)
-	changes, added, repairable := window.Repairs(t.memory.reader.Counter, r.entries, own)
-	r.changes, r.repairable = changes, repairable
+	added := 0
+	if r.repairable = true; v.HasToolUse() {
+		r.changes, added, r.repairable = window.Repairs(t.memory.reader.Counter, r.entries, own)
+	}
 	fixed := 0
 	if t.context != nil {
 		r.context = t.context.Assemble(v.SystemEntry(), r.entries, false)

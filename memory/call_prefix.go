@@ -5,6 +5,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/memory/change"
 	"github.com/qtype-dev/qtype/internal/memory/prefix"
+	"github.com/qtype-dev/qtype/internal/memory/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -14,10 +15,14 @@ import (
 func (t *Turn) notePrefix(isFirst bool, messages []chat.Message, sent []*store.Entry, context []store.ContextBlockReport) {
 	n := t.call
 	before := n.Parts
-	if raw := t.base.Values[change.RequestValue]; isFirst && len(raw) > 0 {
-		before, _ = prefix.Decode(raw) // a damaged one is none
-	}
 	n.Parts = t.partsOf(messages, sent, context)
+	if stored := prefix.Stored(t.base.Values[change.RequestValue]); isFirst && len(stored) > 0 {
+		if shared, whole := stored.Continued(n.Parts); whole {
+			n.Call.Prefix = append(n.Call.Prefix, store.Prefix{Call: n.Call.Calls, Bytes: shared.Bytes, Tokens: shared.Tokens})
+			return
+		}
+		before, _ = stored.Decode() // a damaged one is none
+	}
 	d := prefix.Compare(before, n.Parts)
 	if !isFirst && d.Reason == prefix.ContextLeft { // nothing of it has room any more
 		d.Reason = prefix.ContextChanged
@@ -35,6 +40,7 @@ func (t *Turn) notePrefix(isFirst bool, messages []chat.Message, sent []*store.E
 // partsOf returns the parts of a request.
 func (t *Turn) partsOf(messages []chat.Message, sent []*store.Entry, context []store.ContextBlockReport) []prefix.Part {
 	parts := make([]prefix.Part, 0, len(messages)+2)
+	known := t.base.Contents()
 	newContext := 0 // tokens before the question
 	for i := range context {
 		if !context[i].Stable {
@@ -53,7 +59,7 @@ func (t *Turn) partsOf(messages []chat.Message, sent []*store.Entry, context []s
 		} else if at := slices.IndexFunc(sent, func(e *store.Entry) bool { return e.Message.ID == m.ID }); at >= 0 {
 			e, sent = sent[at], sent[at+1:]
 		}
-		parts = t.addMessage(parts, m, e, newContext)
+		parts = t.addMessage(parts, m, e, newContext, &known)
 	}
 	return parts
 }
@@ -80,12 +86,16 @@ func (t *Turn) systemParts(m *chat.Message, context []store.ContextBlockReport) 
 
 // addMessage adds the parts of a message: its context, and the message. e is nil for a message that is
 // not part of the session.
-func (t *Turn) addMessage(parts []prefix.Part, m *chat.Message, e *store.Entry, newContext int) []prefix.Part {
+func (t *Turn) addMessage(parts []prefix.Part, m *chat.Message, e *store.Entry, newContext int, known *window.Contents) []prefix.Part {
 	first, blocks := len(parts), m.Blocks
 	if len(blocks) > 0 && blocks[0].MimeType == chat.MemoryMimeType {
 		parts, blocks = append(parts, prefix.Of(prefix.Context, m, blocks[:1])), blocks[1:]
 	}
-	parts = append(parts, prefix.Of(prefix.Message, m, blocks))
+	content, found := known.Of(e, m, blocks)
+	if !found {
+		content = prefix.ContentOf(m, blocks)
+	}
+	parts = append(parts, prefix.Part{Kind: prefix.Message, ID: m.ID, Content: content})
 	added := parts[first:]
 	own := &added[len(added)-1]
 	if e == nil {

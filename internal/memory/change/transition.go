@@ -360,16 +360,20 @@ const RequestValue = "request"
 
 // recordParts stores the request, with the positions that its messages have by now.
 func (t *Transition) recordParts(n *CallRecord) {
-	positions := map[string]int64{}
-	for _, added := range t.Change.Entries {
-		positions[added.Message.ID] = added.Seq
+	position := func(id string) int64 {
+		for _, added := range t.Change.Entries {
+			if added.Message.ID == id {
+				return added.Seq
+			}
+		}
+		return 0
 	}
 	n.Call.Prefix = slices.Clone(n.Call.Prefix)
 	for _, d := range n.Differs {
-		n.Call.Prefix[d.Index].Message = positions[d.ID]
+		n.Call.Prefix[d.Index].Message = position(d.ID)
 	}
 	if len(n.Parts) > 0 {
-		t.SetValue(RequestValue, prefix.Encode(n.Parts, positions))
+		t.SetValue(RequestValue, prefix.Encode(n.Parts, position))
 	}
 }
 

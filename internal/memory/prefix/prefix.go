@@ -39,13 +39,18 @@ type Part struct {
 	ID     string // of a message, or of the question of a context; empty after Decode
 	Seq    int64  // its position in the history; 0 if it is not stored yet, or for the system message
 	Form   Form   // of a message
-	Bytes  int    // of its texts, calls and media
 	Tokens int    // its size
-	sum    uint32 // of its content
+	Content
 }
 
-// Of returns the part of a message, or of a part of one: its content is that of blocks.
-func Of(kind Kind, m *chat.Message, blocks []chat.Block) Part {
+// Content identifies what a part has.
+type Content struct {
+	Bytes int    // of texts, calls and media
+	sum   uint32 // checksum
+}
+
+// ContentOf returns the content of a message, or of a part of one, that has blocks.
+func ContentOf(m *chat.Message, blocks []chat.Block) Content {
 	s := newSummer()
 	s.addName(string(m.Role))
 	s.addName(m.Name)
@@ -53,14 +58,19 @@ func Of(kind Kind, m *chat.Message, blocks []chat.Block) Part {
 	for i := range blocks {
 		s.addBlock(&blocks[i])
 	}
-	return Part{Kind: kind, ID: m.ID, Bytes: s.bytes, sum: s.sum()}
+	return s.content()
+}
+
+// Of returns the part of a message, or of a part of one: its content is that of blocks.
+func Of(kind Kind, m *chat.Message, blocks []chat.Block) Part {
+	return Part{Kind: kind, ID: m.ID, Content: ContentOf(m, blocks)}
 }
 
 // OfText returns a part of the system message.
 func OfText(kind Kind, text string, tokens int) Part {
 	s := newSummer()
 	s.add(text)
-	return Part{Kind: kind, Bytes: s.bytes, Tokens: tokens, sum: s.sum()}
+	return Part{Kind: kind, Tokens: tokens, Content: s.content()}
 }
 
 // summer computes the checksum of texts. Checksums are for versions of a part, not against attacks.
@@ -74,7 +84,7 @@ func newSummer() (s summer) {
 	return s
 }
 
-func (s *summer) sum() uint32 { return uint32(s.digest.Sum64()) }
+func (s *summer) content() Content { return Content{Bytes: s.bytes, sum: uint32(s.digest.Sum64())} }
 
 // add adds content.
 func (s *summer) add(text string) {
@@ -107,7 +117,7 @@ func (s *summer) addBlock(b *chat.Block) {
 
 // equal reports whether two parts have the same content.
 func (p *Part) equal(o *Part) bool {
-	return p.Kind == o.Kind && p.Bytes == o.Bytes && p.sum == o.sum
+	return p.Kind == o.Kind && p.Content == o.Content
 }
 
 // isMessage reports whether the part is a message or its context.
@@ -132,11 +142,15 @@ type Shared struct {
 // Common returns what two requests have in common.
 func Common(before, now []Part) (s Shared) {
 	for s.Parts < min(len(before), len(now)) && before[s.Parts].equal(&now[s.Parts]) {
-		s.Bytes += now[s.Parts].Bytes
-		s.Tokens += now[s.Parts].Tokens
-		s.Parts++
+		s.add(&now[s.Parts])
 	}
 	return s
+}
+
+func (s *Shared) add(p *Part) {
+	s.Parts++
+	s.Bytes += p.Bytes
+	s.Tokens += p.Tokens
 }
 
 // Sum returns the tokens of parts.

@@ -13,9 +13,6 @@ import (
 // turn, whose entries begin at own, adds a result without a call: that is an error of the
 // caller, and is sent as it is.
 func Repairs(c Counter, entries []*store.Entry, own int) (changes, tokens int, ok bool) {
-	if !slices.ContainsFunc(entries, IsToolUse) {
-		return 0, 0, true
-	}
 	msgs := make([]chat.Message, len(entries))
 	for i, e := range entries {
 		msgs[i] = e.Message

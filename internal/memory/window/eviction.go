@@ -42,14 +42,17 @@ func (s Eviction) Before(i int) int {
 }
 
 // Rest returns the entries that are not in the set. For a prefix it shares the array.
-func (s Eviction) Rest(entries []*store.Entry) []*store.Entry {
+func (s Eviction) Rest(entries []*store.Entry) []*store.Entry { return restOf(s, entries) }
+
+// restOf is Rest for what a view has for each entry.
+func restOf[T any](s Eviction, all []T) []T {
 	if len(s.others) == 0 {
-		return entries[s.Prefix:]
+		return all[s.Prefix:]
 	}
-	out := make([]*store.Entry, 0, len(entries)-s.Size())
-	for i := s.Prefix; i < len(entries); i++ {
+	out := make([]T, 0, len(all)-s.Size())
+	for i := s.Prefix; i < len(all); i++ {
 		if !s.Has(i) {
-			out = append(out, entries[i])
+			out = append(out, all[i])
 		}
 	}
 	return out

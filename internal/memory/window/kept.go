@@ -58,7 +58,7 @@ func (s Eviction) except(other Eviction) Eviction {
 // reserved is their number. index returns the index in v of one of its entries.
 func (v *View) without(kept Eviction) (rest *View, index func(i int) int) {
 	r := *v
-	r.Entries, r.reserved = kept.Rest(v.Entries), kept.Size()
+	r.Entries, r.contents, r.ids, r.reserved = kept.Rest(v.Entries), restOf(kept, v.contents), restOf(kept, v.ids), kept.Size()
 	if v.Measured {
 		r.sizes = restOf(kept, v.sizes)
 	}

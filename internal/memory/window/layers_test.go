@@ -13,7 +13,7 @@ import (
 // TestFiles_ReferToEarlierFiles has the files of the package in their order: a file refers
 // to declarations in its own file and in the files before it.
 func TestFiles_ReferToEarlierFiles(t *testing.T) {
-	order := []string{"window", "tokens", "message", "balance", "pairing", "eviction", "compaction", "view",
+	order := []string{"window", "tokens", "message", "balance", "pairing", "eviction", "compaction", "view", "contents",
 		"policy", "kept", "policy_", "policies"}
 	testkit.CheckFileOrder(t, order, 200)
 }

@@ -3,6 +3,9 @@ package window
 import (
 	"slices"
 
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/qtype-dev/qtype/internal/memory/prefix"
 	"github.com/qtype-dev/qtype/memory/store"
 )
 
@@ -45,6 +48,9 @@ type View struct {
 	Measured bool    // sizes and chars are maintained
 	sizes    []int32 // characters of each entry
 	chars    int     // their sum
+
+	contents []prefix.Content // of each entry
+	ids      []uint64         // hashes of the ids of entries
 }
 
 // NewView returns a session without messages. Characters of messages are counted if measured
@@ -108,6 +114,8 @@ func (v *View) Append(e *store.Entry) {
 	if v.Weighed {
 		v.Bytes += approximateBytes(e)
 	}
+	v.contents = append(v.contents, prefix.ContentOf(&e.Message, e.Message.Blocks))
+	v.ids = append(v.ids, xxhash.Sum64String(e.Message.ID))
 	if v.Measured {
 		n := Characters(&e.Message)
 		v.sizes = append(v.sizes, int32(min(n, 1<<30)))
@@ -120,8 +128,9 @@ func (v *View) Has(id string) bool {
 	if v.System != nil && v.System.Message.ID == id {
 		return true
 	}
-	for _, e := range slices.Backward(v.Entries) {
-		if e.Message.ID == id {
+	hash := xxhash.Sum64String(id)
+	for i, h := range slices.Backward(v.ids) {
+		if h == hash && v.Entries[i].Message.ID == id {
 			return true
 		}
 	}
@@ -136,6 +145,9 @@ func (v *View) IsComplete() bool {
 	}
 	return v.State.Last == int64(n)
 }
+
+// HasToolUse reports whether an entry has tool calls or answers one.
+func (v *View) HasToolUse() bool { return v.tools > 0 }
 
 // unit returns how many entries leave together with the one at an index.
 func (v *View) unit(i int) int {
@@ -178,7 +190,7 @@ func (v *View) Remove(s Eviction) {
 	if v.Measured {
 		v.sizes = restOf(s, v.sizes)
 	}
-	v.Entries = s.Rest(v.Entries)
+	v.Entries, v.contents, v.ids = s.Rest(v.Entries), restOf(s, v.contents), restOf(s, v.ids)
 	if len(s.others) == 0 {
 		v.User = max(v.User-s.Prefix, -1)
 	} else {
@@ -190,19 +202,6 @@ func (v *View) Remove(s Eviction) {
 	if sparse {
 		v.setGaps(newest)
 	}
-}
-
-func restOf(s Eviction, sizes []int32) []int32 {
-	if len(s.others) == 0 {
-		return sizes[s.Prefix:]
-	}
-	var out []int32
-	for i, n := range sizes {
-		if !s.Has(i) {
-			out = append(out, n)
-		}
-	}
-	return out
 }
 
 // newestEvicted returns the highest position that left the window, s included, 0 for none.

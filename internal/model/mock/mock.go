@@ -164,7 +164,7 @@ func (m *Model) answer(req model.Request) (*model.Response, *rule, error) {
 	if calls == nil {
 		r.Message.Blocks = []chat.Block{{Type: "text", Text: text}}
 	}
-	r.Usage.Output = m.contentTokens(r.Message)
+	r.Usage.Output = m.contentTokens(&r.Message)
 	return r, chosen, nil
 }
 
@@ -220,8 +220,18 @@ func echo(last lastMessages, tokens int) string {
 // tokens counts a request as memories do.
 func (m *Model) tokens(messages []chat.Message) int {
 	n := 0
-	for _, msg := range messages {
-		n += 3 + m.count(string(msg.Role)) + m.contentTokens(msg)
+	type counted struct {
+		role   chat.Role
+		tokens int
+	}
+	roles := make([]counted, 0, 4) // a conversation has few
+	for i := range messages {
+		msg := &messages[i]
+		at := slices.IndexFunc(roles, func(r counted) bool { return r.role == msg.Role })
+		if at < 0 {
+			at, roles = len(roles), append(roles, counted{msg.Role, m.count(string(msg.Role))})
+		}
+		n += 3 + roles[at].tokens + m.contentTokens(msg)
 		if msg.Name != "" {
 			n += 1 + m.count(msg.Name)
 		}
@@ -229,7 +239,7 @@ func (m *Model) tokens(messages []chat.Message) int {
 	return n
 }
 
-func (m *Model) contentTokens(msg chat.Message) int {
+func (m *Model) contentTokens(msg *chat.Message) int {
 	n := m.count(msg.Text())
 	for _, c := range msg.Calls() {
 		n += m.count(c.Name) + m.count(c.Arguments)

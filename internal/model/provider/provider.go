@@ -119,7 +119,10 @@ func New(m *spec.Model, opts Options) (model.Chat, error) {
 // to incomplete ones.
 func WithAnswers(m *spec.Model, c model.Chat, opts Options) model.Chat {
 	row, _ := spec.LookupProvider(m.Provider)
-	c = withCost(m, model.WithEstimates(c), opts.Warn)
+	if !c.Info().Mock { // whose usage is a count
+		c = model.WithEstimates(c)
+	}
+	c = withCost(m, c, opts.Warn)
 	c = model.WithSchemaForm(c, model.SchemaForm(m.StructuredOutput), row.Forms, opts.Forms)
 	return model.WithTruncation(c, m.OnTruncation, opts.Warn)
 }

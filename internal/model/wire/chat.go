@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"mime"
 	"net/http"
 	"regexp"
 	"slices"
@@ -243,8 +242,7 @@ func (c Chat) request(ctx context.Context, req model.Request, emit Emit) (*model
 
 // isEventStream reports whether a server sends events: some stream every answer.
 func isEventStream(resp *http.Response) bool {
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	return kind == "text/event-stream" && !beginsWithBrace(resp)
+	return mediaTypeOf(resp) == "text/event-stream" && !beginsWithBrace(resp)
 }
 
 // Emit passes a delta to the reader and reports whether the reader wants more.

@@ -13,6 +13,10 @@ type Count int
 
 // UnmarshalJSON reads a number, or a text with one. It never fails.
 func (c *Count) UnmarshalJSON(raw []byte) error {
+	if n, err := strconv.ParseUint(string(raw), 10, 31); err == nil { // the usual form
+		*c = Count(n)
+		return nil
+	}
 	n, err := strconv.ParseFloat(strings.Trim(string(raw), `" `), 64)
 	if err != nil || !(n > 0) {
 		n = 0

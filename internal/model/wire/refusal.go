@@ -27,7 +27,7 @@ func (c Chat) withReasoning(ctx context.Context, req model.Request, emit Emit) (
 	if !ok {
 		return c.whole(ctx, req, emit)
 	}
-	messages, dropped := withoutBlocks(req.Messages, len(req.Messages), func(m *chat.Message, b *chat.Block) bool { return c.refused.has(m.ID) && p.IsReasoning(b) })
+	messages, dropped := withoutBlocks(req.Messages, len(req.Messages), func(m *chat.Message, b *chat.Block) bool { return p.IsReasoning(b) && c.refused.has(m.ID) })
 	req.Messages = messages
 	answer, err := c.whole(ctx, req, emit)
 	for _, end := range []int{TurnStart(messages), len(messages)} {
@@ -53,13 +53,26 @@ func (c Chat) withReasoning(ctx context.Context, req model.Request, emit Emit) (
 // withoutBlocks returns messages without some of the blocks before a message, and the ids of those
 // that had some.
 func withoutBlocks(messages []chat.Message, end int, leave func(*chat.Message, *chat.Block) bool) (kept []chat.Message, ids []string) {
-	kept = slices.Clone(messages)
-	for i := range kept[:end] {
+	kept = messages
+	for i := range messages[:end] {
 		m := &messages[i]
-		blocks := slices.DeleteFunc(slices.Clone(m.Blocks), func(b chat.Block) bool { return leave(m, &b) })
-		if len(blocks) < len(m.Blocks) {
-			kept[i].Blocks, ids = blocks, append(ids, m.ID)
+		first := 0
+		for first < len(m.Blocks) && !leave(m, &m.Blocks[first]) {
+			first++
 		}
+		if first == len(m.Blocks) {
+			continue
+		}
+		if ids == nil {
+			kept = slices.Clone(messages)
+		}
+		blocks := slices.Clone(m.Blocks[:first])
+		for j := first + 1; j < len(m.Blocks); j++ {
+			if !leave(m, &m.Blocks[j]) {
+				blocks = append(blocks, m.Blocks[j])
+			}
+		}
+		kept[i].Blocks, ids = blocks, append(ids, m.ID)
 	}
 	return kept, ids
 }

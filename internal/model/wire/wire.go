@@ -11,9 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
@@ -202,13 +202,19 @@ func (s *Server) inOnePiece(resp *http.Response) bool {
 	if s.form.Lines {
 		return false
 	}
-	switch kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind {
+	switch mediaTypeOf(resp) {
 	case "application/json":
 		return true
 	case "text/event-stream", "application/vnd.amazon.eventstream":
 		return false
 	}
 	return beginsWithBrace(resp)
+}
+
+// mediaTypeOf returns the media type of a body in lower case, without its parameters.
+func mediaTypeOf(resp *http.Response) string {
+	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+	return strings.ToLower(strings.TrimSpace(kind))
 }
 
 // beginsWithBrace reports whether a body begins as a JSON object.
