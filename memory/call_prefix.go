@@ -5,7 +5,6 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/memory/change"
 	"github.com/qtype-dev/qtype/internal/memory/prefix"
-	"github.com/qtype-dev/qtype/internal/memory/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -59,7 +58,11 @@ func (t *Turn) partsOf(messages []chat.Message, sent []*store.Entry, context []s
 		} else if at := slices.IndexFunc(sent, func(e *store.Entry) bool { return e.Message.ID == m.ID }); at >= 0 {
 			e, sent = sent[at], sent[at+1:]
 		}
-		parts = t.addMessage(parts, m, e, newContext, &known)
+		if content, found := known.Of(e, m); found {
+			parts = append(parts, prefix.Part{Kind: prefix.Message, Seq: e.Seq, Tokens: e.Tokens, Content: content})
+			continue
+		}
+		parts = t.addMessage(parts, m, e, newContext)
 	}
 	return parts
 }
@@ -86,16 +89,12 @@ func (t *Turn) systemParts(m *chat.Message, context []store.ContextBlockReport) 
 
 // addMessage adds the parts of a message: its context, and the message. e is nil for a message that is
 // not part of the session.
-func (t *Turn) addMessage(parts []prefix.Part, m *chat.Message, e *store.Entry, newContext int, known *window.Contents) []prefix.Part {
+func (t *Turn) addMessage(parts []prefix.Part, m *chat.Message, e *store.Entry, newContext int) []prefix.Part {
 	first, blocks := len(parts), m.Blocks
 	if len(blocks) > 0 && blocks[0].MimeType == chat.MemoryMimeType {
 		parts, blocks = append(parts, prefix.Of(prefix.Context, m, blocks[:1])), blocks[1:]
 	}
-	content, found := known.Of(e, m, blocks)
-	if !found {
-		content = prefix.ContentOf(m, blocks)
-	}
-	parts = append(parts, prefix.Part{Kind: prefix.Message, ID: m.ID, Content: content})
+	parts = append(parts, prefix.Of(prefix.Message, m, blocks))
 	added := parts[first:]
 	own := &added[len(added)-1]
 	if e == nil {
