@@ -1,7 +1,10 @@
 package source
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -74,20 +77,37 @@ func readLiteLLM(top map[string]json.RawMessage) Rows {
 			rows.Skipped = append(rows.Skipped, name+": prices of a region")
 			continue
 		}
-		rows.Models = append(rows.Models, row.model(provider, name, kind, prices))
+		m, err := row.model(provider, name, kind, prices)
+		if err != nil {
+			rows.Invalid = append(rows.Invalid, provider+"/"+name+": "+err.Error())
+			continue
+		}
+		rows.Models = append(rows.Models, m)
 	}
 	slices.Sort(rows.Skipped)
 	return rows
 }
 
-// model converts a row.
-func (r *litellmRow) model(provider, name string, kind catalogue.Kind, prices map[string]json.RawMessage) catalogue.Model {
+// model converts a row. Its error names a value that cannot be read.
+func (r *litellmRow) model(provider, name string, kind catalogue.Kind, keys map[string]json.RawMessage) (catalogue.Model, error) {
+	input, err := tokens("max_input_tokens", r.MaxInput)
+	if err != nil {
+		return catalogue.Model{}, err
+	}
+	output, err := tokens("max_output_tokens", r.MaxOutput)
+	if err != nil {
+		return catalogue.Model{}, err
+	}
+	prices, err := litellmPrices(keys)
+	if err != nil {
+		return catalogue.Model{}, err
+	}
 	m := catalogue.Model{
-		Provider: provider, ID: name, Kind: kind, MaxInput: number(r.MaxInput), MaxOutput: number(r.MaxOutput), ContextWindow: number(r.MaxInput),
+		Provider: provider, ID: name, Kind: kind, MaxInput: input, MaxOutput: output, ContextWindow: input,
 		Input: []string{"text"}, Output: []string{"text"}, Dimensions: r.Vector,
 		Tools:      catalogue.Tools{FunctionCalling: r.Functions, Parallel: r.Parallel, ToolChoice: r.ToolChoice},
 		Structured: catalogue.Structured{JSONSchema: r.Schema}, Cache: catalogue.PromptCache{Supported: r.Caching},
-		Prices: litellmPrices(prices), Status: catalogue.Active, Shutdown: r.Shutdown, ThirdParty: []string{"all"}, Sources: []string{"litellm"},
+		Prices: prices, Status: catalogue.Active, Shutdown: r.Shutdown, ThirdParty: []string{"all"}, Sources: []string{"litellm"},
 	}
 	for _, input := range []struct {
 		name string
@@ -106,19 +126,31 @@ func (r *litellmRow) model(provider, name string, kind catalogue.Kind, prices ma
 	if key, _ := m.Problem(); key == "shutdown_date" {
 		m.Shutdown = "" // some dates are sentences
 	}
-	return m
+	return m, nil
 }
 
 // maxTokens is the largest number of tokens that is believed.
 const maxTokens = 1e12
 
-// number reads a number, 0 for a text and for one that no model has.
-func number(n json.RawMessage) int {
-	var value float64
-	if json.Unmarshal(n, &value) != nil || math.Abs(value) > maxTokens {
-		return 0
+// tokens reads the number of tokens of a key; 0 for none.
+func tokens(key string, raw json.RawMessage) (int, error) {
+	value, err := number(key, raw)
+	if err != nil || value == nil {
+		return 0, err
 	}
-	return int(value)
+	if math.Abs(*value) > maxTokens {
+		return 0, fmt.Errorf("%s is not a number of tokens: %s", key, raw)
+	}
+	return int(*value), nil
+}
+
+// number reads the number of a key, which may be a text; nil for none.
+func number(key string, raw json.RawMessage) (*float64, error) {
+	text, value := string(raw), (*float64)(nil)
+	if strings.HasPrefix(text, `"`) && json.Unmarshal(raw, &text) != nil || json.Unmarshal([]byte(cmp.Or(text, "null")), &value) != nil {
+		return nil, fmt.Errorf("%s is not a number: %s", key, raw)
+	}
+	return value, nil
 }
 
 // litellmPrice is the name of a price: what, above how many thousand tokens, in which tier.
@@ -127,12 +159,18 @@ var litellmPrice = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // litellmPrices reads the prices of a model, nil if it has none.
-func litellmPrices(keys map[string]json.RawMessage) *catalogue.Prices {
+func litellmPrices(keys map[string]json.RawMessage) (*catalogue.Prices, error) {
 	made := &catalogue.Prices{}
-	for key, raw := range keys {
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		parts := litellmPrice().FindStringSubmatch(key)
-		var token *float64
-		if parts == nil || json.Unmarshal(raw, &token) != nil || token == nil { // null is no price
+		if parts == nil {
+			continue
+		}
+		token, err := number(key, keys[key])
+		if err != nil {
+			return nil, err
+		}
+		if token == nil { // null is no price
 			continue
 		}
 		tiers := &made.TierRates
@@ -142,10 +180,10 @@ func litellmPrices(keys map[string]json.RawMessage) *catalogue.Prices {
 		setLiteLLM(tierOf(tiers, parts[3]), parts[1], *token)
 	}
 	if made.Input == nil && made.Queries == nil {
-		return nil
+		return nil, nil
 	}
 	slices.SortFunc(made.LongContext, func(a, b catalogue.LongRates) int { return a.Above - b.Above })
-	return made
+	return made, nil
 }
 
 // longRates returns the rates above a number of thousand tokens.

@@ -63,12 +63,15 @@ func TestRead_LiteLLM(t *testing.T) {
 	rows, err := source.Read([]byte(`{
 		"gpt-6-sol": {"litellm_provider": "openai", "mode": "chat", "max_input_tokens": 922000, "max_output_tokens": 128000, "input_cost_per_token": 0.000002, "output_cost_per_token": 0.00001,
 			"input_cost_per_token_batches": 0.000001, "input_cost_per_token_above_272k_tokens": 0.000004, "input_cost_per_token_above_272k_tokens_priority": 0.000008, "supports_vision": true, "deprecation_date": "2027-05-01"},
-		"gemini/new": {"litellm_provider": "gemini", "mode": "chat", "max_input_tokens": "many", "input_cost_per_token": 1e-6},
+		"gemini/new": {"litellm_provider": "gemini", "mode": "chat", "max_input_tokens": "8192", "input_cost_per_token": "0.000001", "output_cost_per_token": " 2e-6 "},
 		"elsewhere/new": {"litellm_provider": "elsewhere", "mode": "chat"},
 		"painter": {"litellm_provider": "openai", "mode": "image_generation"}}`))
 	testkit.Must(t, err)
 	if len(rows.Models) != 2 || rows.Models[0].ID != "new" || rows.Models[0].Provider != "google-ai" || len(rows.Skipped) != 2 {
 		t.Fatalf("rows = %+v", rows)
+	}
+	if m := rows.Models[0]; m.ContextWindow != 8192 || *m.Prices.Input != 1 || *m.Prices.Output != 2 {
+		t.Errorf("row with texts = %+v", m)
 	}
 	m := rows.Models[1]
 	if *m.Prices.Input != 2 || *m.Prices.Batch.Input != 1 || *m.Prices.LongContext[0].Priority.Input != 8 || m.Prices.LongContext[0].Above != 272_000 || m.Shutdown != "2027-05-01" || !slices.Contains(m.Input, "image") {
@@ -97,7 +100,12 @@ func TestRead_Invalid(t *testing.T) {
 		"negative price": {`{"openai": {"models": {"a": {"id": "a", "cost": {"input": 1}}, "b": {"id": "b", "cost": {"input": -1}}}}}`, "openai/b: a price cannot be negative: -1", true},
 		"wrong type":     {`{"openai": {"models": {"a": {"id": "a", "cost": {"input": 1}}, "b": {"limit": {"context": "x"}}}}}`, "openai/b: not in the expected form", true},
 		"huge price":     {`{"a": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 1}, "b": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 1e305}}`, "openai/b: a price is dollars", true},
-		"null price":     {`{"a": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": null, "max_input_tokens": 1e300}}`, "", false},
+		"null price":     {`{"a": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": null}}`, "", false},
+		"price in words": {`{"a": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": "1"}, "b": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 1, "output_cost_per_token": "free"}}`, `openai/b: output_cost_per_token is not a number: "free"`, true},
+		"price NaN":      {`{"a": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 1}, "b": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": "NaN"}}`, `openai/b: input_cost_per_token is not a number: "NaN"`, true},
+		"price list":     {`{"a": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 1}, "b": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": [1]}}`, "openai/b: input_cost_per_token is not a number: [1]", true},
+		"limit in words": {`{"a": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 1}, "b": {"litellm_provider": "openai", "mode": "chat", "max_input_tokens": "many"}}`, `openai/b: max_input_tokens is not a number: "many"`, true},
+		"huge limit":     {`{"a": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 1}, "b": {"litellm_provider": "openai", "mode": "chat", "max_input_tokens": 1e300}}`, "openai/b: max_input_tokens is not a number of tokens: 1e300", true},
 		"models.yaml":    {"catalogue:\n  - {provider: openai, id: a, shutdown_date: 2027-01-31, prices: {input: 1}}\n  - {provider: openai, id: b, foo: 1}\n", "row 2: unknown field", true},
 		"no object":      {`{"openai": {"models": {"a": {"id": "a", "cost": {"input": 1}}, "b": null}}}`, "openai/b: not in the expected form", true},
 		"a control sign": {`{"openai": {"models": {"a": {"id": "a", "cost": {"input": 1}}, "b\u001b": {"cost": {"input": 1}}}}}`, "control characters", true},

@@ -309,7 +309,7 @@ fetched without this command. Review the file: its rows decide what calls cost.`
 					fmt.Fprintf(s.Err, "and %s more\n", textfmt.Thousands(len(rows.Invalid)-i))
 					break
 				}
-				fmt.Fprintf(s.Err, "not written: %s\n", terminal.Clean(problem))
+				fmt.Fprintf(s.Err, "not written: %s\n", terminal.Clean(httpx.SingleLine(problem, 300)))
 			}
 			_, err = fmt.Fprintf(s.Err, "%s: %s read, %s differ from the built-in catalogue, %s not used, %s wrong\n", cmp.Or(to, "standard output"),
 				textfmt.Count(len(rows.Models), "model"), textfmt.Thousands(len(updates)), textfmt.Thousands(len(rows.Skipped)), textfmt.Thousands(len(rows.Invalid)))
