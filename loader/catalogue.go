@@ -147,18 +147,21 @@ func (f *loadState) readCatalogue(from catalogueFile, below *catalogue.Catalogue
 		return below
 	}
 	file.Text = content
-	if !from.named && !bytes.Contains(content, []byte(catalogueKey)) && !bytes.Contains(content, []byte("provider")) {
+	if !from.named && f.isPart(file) {
 		return below
 	}
+	foreign := !from.named && !bytes.Contains(content, []byte(catalogueKey)) && !bytes.Contains(content, []byte("provider"))
+	if foreign { // such as a template of another program
+		f.diags.muted++
+	}
 	tree := (&builder{loadState: f, file: file, path: from.path}).buildRoot()
+	if foreign {
+		f.diags.muted--
+	}
 	list := tree.get(catalogueKey)
 	if list == nil {
-		if (from.named || holdsRows(tree)) && tree.kind != broken {
-			found := ruleCatalogue.At(tree.head(), "%s has no key %q", file.Path, catalogueKey).WithHint("write the rows below %s:", catalogueKey)
-			if !from.named { // another program may read it
-				found = found.WithSeverity(diag.Warning)
-			}
-			f.diags.add(found)
+		if tree.kind != broken {
+			f.diags.add(withoutRows(tree, file, from.named)...)
 		}
 		return below
 	}
@@ -173,6 +176,30 @@ func (f *loadState) readCatalogue(from catalogueFile, below *catalogue.Catalogue
 		return below
 	}
 	return catalogue.New(f.catalogueRows(list), below)
+}
+
+// isPart reports whether the document includes a file.
+func (f *loadState) isPart(file *source.File) bool {
+	return slices.ContainsFunc(f.files, func(read *source.File) bool { return read.Path == file.Path })
+}
+
+// withoutRows returns what is wrong with a file that does not have the key of rows; nothing for one next to a
+// document that is empty, or seems to be a part of a document or a file of another program.
+func withoutRows(tree *node, file *source.File, named bool) diag.List {
+	found := ruleCatalogue.At(tree.head(), "%s has no key %q", file.Path, catalogueKey)
+	switch {
+	case tree.kind != mapping && tree.kind != sequence && tree.kind != null:
+		found = ruleCatalogue.At(tree.head(), "%s must have the key %q with a list of rows, and is %s", file.Path, catalogueKey, tree.kind.noun())
+	case named || isRow(tree):
+	case tree.kind == null, len(tree.items)+len(tree.pairs) == 0, tree.kind == sequence && slices.ContainsFunc(tree.items, func(item *node) bool { return item.get("type") != nil }):
+		return nil
+	case tree.kind == mapping:
+		if len(tree.pairs) != 1 || !slices.ContainsFunc(tree.pairs[0].value.items, isRow) {
+			return nil
+		}
+		found = found.WithSeverity(diag.Warning) // another program may read it
+	}
+	return diag.List{found.WithHint("write the rows below %s:", catalogueKey)}
 }
 
 // catalogueRows decodes the rows of a list.
@@ -221,16 +248,9 @@ func providerNames() (names []string) {
 	return names
 }
 
-// holdsRows reports whether a file without the key seems to have rows: mappings with a provider and an id
-// that are not models of a document, in a list or below another key.
-func holdsRows(tree *node) bool {
-	list := tree
-	if tree.kind == mapping && len(tree.pairs) == 1 {
-		list = tree.pairs[0].value
-	}
-	return slices.ContainsFunc(list.items, func(item *node) bool {
-		return item.kind == mapping && item.get("provider") != nil && item.get("id") != nil && item.get("type") == nil
-	})
+// isRow reports whether a value seems to be a row: it has a provider and an id, and is not a model of a document.
+func isRow(item *node) bool {
+	return item.kind == mapping && item.get("provider") != nil && item.get("id") != nil && item.get("type") == nil
 }
 
 // readRows reads a file of rows. What the user names, no policy limits.

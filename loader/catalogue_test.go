@@ -147,6 +147,16 @@ func TestCatalogue_Problems(t *testing.T) {
 		"negative":      {"catalogue:\n  - {provider: openai, id: a, inference_profiles: {us: {id: b, input: -1, output: 1}}}\n", `inference_profiles.us.input cannot be negative`},
 		"another key":   {"catalogue:\n  - {provider: openai, id: a}\nmodels: []\n", `the key "models" is not read`},
 		"not YAML":      {"catalogue: [\n", `QT002`},
+		"plain text":    {"hello world\n", `models.yaml:1:1: models.yaml must have the key "catalogue" with a list of rows, and is a text`},
+		"a number":      {"\n  42\n", `models.yaml:2:3: models.yaml must have the key "catalogue" with a list of rows, and is a number`},
+		"list of texts": {"- gpt-6-sol\n", `models.yaml:1:1: models.yaml has no key "catalogue"`},
+		"list of lists": {"- [a]\n", `models.yaml:1:1: models.yaml has no key "catalogue"`},
+		"list without":  {"- {id: a, context_window: 5}\n", `models.yaml:1:1: models.yaml has no key "catalogue"`},
+		"one row":       {"provider: openai\nid: a\n", `models.yaml:1:1: models.yaml has no key "catalogue"`},
+		"empty":         {"# nothing\n", ""},
+		"nothing":       {"null\n", ""},
+		"another":       {"version: 2\nmodels:\n  - {name: orders}\n", ""},
+		"a template":    {"{{ config() }}\n{% if\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, problems := loadCatalogued(t, c.rows, loader.Options{})
