@@ -151,11 +151,11 @@ func (t *Turn) leaveOut(b Budget, fixed, added int, v *window.View, entries []*s
 		return 0, nil
 	}
 	room, most, newestRoom := math.MaxInt, math.MaxInt, math.MaxInt
-	if others := b.Tools + fixed + v.SystemTokens(); b.ContextWindow > 0 {
+	if others := b.Added() + fixed + v.SystemTokens(); b.ContextWindow > 0 {
 		room, newestRoom = known.InputRoom(b)-others, known.MostRoom(b)-others
 	}
 	if bound > 0 {
-		most = max(bound-b.Tools-v.SystemTokens(), 1)
+		most = max(bound-b.Added()-v.SystemTokens(), 1)
 	}
 	if t.most > 0 {
 		most = min(most, t.most)
@@ -212,7 +212,7 @@ func (t *Turn) noteCall(b Budget, r *fittedCall, sent []*store.Entry) {
 	}
 	factor, _ := t.corrections().Of(b.Model)
 	n := &change.CallRecord{Estimated: b.Margin > 1, Messages: len(sent), Tokens: window.SumTokens(sent), Call: store.Call{Model: b.Model, ContextWindow: b.ContextWindow, Answer: b.Answer,
-		Tools: b.Tools, System: v.SystemTokens(), Factor: factor, Estimate: window.SumTokens(sent) + v.SystemTokens() + b.Tools, Seen: t.base.State.Last, Left: len(r.entries) - len(sent), Cut: r.selection.Note, Repairs: r.changes, Calls: calls}}
+		Tools: b.Tools, Passages: b.Passages, System: v.SystemTokens(), Factor: factor, Estimate: window.SumTokens(sent) + v.SystemTokens() + b.Added(), Seen: t.base.State.Last, Left: len(r.entries) - len(sent), Cut: r.selection.Note, Repairs: r.changes, Calls: calls}}
 	if len(sent) > 0 {
 		first, last := sent[0], sent[len(sent)-1]
 		n.First, n.From, n.Last, n.To = first.Message.ID, first.Seq, last.Message.ID, last.Seq
@@ -293,7 +293,7 @@ func (t *Turn) noteOthers(b Budget, context int) bool {
 		known := t.corrections()
 		factor, reserve := known.Of(b.Model)
 		entries := slices.Concat(t.base.Entries, t.staged)
-		others += b.Tools + int(float64(b.Answer+reserve)/factor) + known.Uncounted(b, entries, len(t.base.Entries))
+		others += b.Added() + int(float64(b.Answer+reserve)/factor) + known.Uncounted(b, entries, len(t.base.Entries))
 		if window := int(float64(b.ContextWindow) / factor); window < p.ContextLimit() {
 			others += int(float64(p.ContextLimit()-window) * t.memory.compactAt)
 		}

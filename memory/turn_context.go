@@ -64,7 +64,7 @@ func (t *Turn) withContext(c CallContext, b Budget, v *window.View, sent []*stor
 	call := &t.call.Call
 	call.Room = room
 	if b.ContextWindow > 0 {
-		room = min(room, t.corrections().InputRoom(b)-b.Tools-v.SystemTokens()-t.call.Tokens)
+		room = min(room, t.corrections().InputRoom(b)-b.Added()-v.SystemTokens()-t.call.Tokens)
 	}
 	c.Shrink(max(room, 0))
 	call.Estimate += c.Tokens()

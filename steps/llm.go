@@ -208,19 +208,25 @@ func (s *llmStep) send(ctx context.Context, row *Row, d *conversation, req model
 	return resp, nil
 }
 
-// budget returns the room of one call that offers tools. The caller's instructions take
-// a part of it, as the tools do.
+// budget returns the room of one call that offers tools. The caller's instructions and the
+// passages take a part of it, as the tools do.
 func (s *llmStep) budget(ctx context.Context, tools []model.Tool) memory.Budget {
 	info := s.model.Info()
 	b := memory.Budget{Model: info.Name, ContextWindow: info.ContextWindow, Answer: info.MaxTokens, Margin: s.margin}
 	if len(tools) > 0 && s.cost != nil {
 		b.Tools = s.cost()
 	}
+	if s.memory == nil {
+		return b
+	}
 	asked := instructionsFor(ctx, s.id)
-	for _, text := range []string{asked.Text, asked.Prefix, string(asked.Schema), passagesIn(ctx)} {
-		if text != "" && s.memory != nil {
+	for _, text := range []string{asked.Text, asked.Prefix, string(asked.Schema)} {
+		if text != "" {
 			b.Tools += s.memory.Count(text)
 		}
+	}
+	if text := passagesIn(ctx); text != "" {
+		b.Passages = s.memory.Count(text)
 	}
 	return b
 }

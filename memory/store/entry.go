@@ -122,6 +122,7 @@ type Call struct {
 	ContextWindow int     `json:"context_window,omitempty"` // tokens that the model reads and writes in one call, 0 if unknown
 	Answer        int     `json:"answer,omitempty"`         // of those, reserved for the answer
 	Tools         int     `json:"tools,omitempty"`          // of those, used by the descriptions of tools
+	Passages      int     `json:"passages,omitempty"`       // of those, used by the passages of the key sources
 	System        int     `json:"system,omitempty"`         // of those, used by the system message
 	Seen          int64   `json:"seen"`                     // position of the newest message when the turn began; later ones of other turns were not sent
 	Left          int     `json:"left,omitempty"`           // messages left out of this call only, for lack of room in the context window

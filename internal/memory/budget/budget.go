@@ -15,7 +15,8 @@ type Budget struct {
 	Model         string // the provider's name of the model, for errors and `qtype memory explain`
 	ContextWindow int    // tokens that the model reads and writes in one call; 0 if unknown, for no limit
 	Answer        int    // tokens reserved for the answer
-	Tools         int    // tokens of the descriptions of tools
+	Tools         int    // tokens of the descriptions of tools, and of what the caller of the run adds
+	Passages      int    // tokens of the passages that the answer may cite
 	// Margin is how many times the tokens of messages that the provider has not counted
 	// yet are taken, while old rounds can be left out. 0 and 1 are for exact counts.
 	Margin float64
@@ -23,6 +24,9 @@ type Budget struct {
 	learned  bool // whether ContextWindow is what the provider reported
 	declared int  // then the ContextWindow of the caller
 }
+
+// Added returns the tokens of what a call sends besides messages and context.
+func (b Budget) Added() int { return b.Tools + b.Passages }
 
 // Error reports that the newest round does not fit into a model's context window.
 type Error struct {
@@ -43,7 +47,7 @@ func (e *Error) Error() string {
 	for _, p := range []struct {
 		name   string
 		tokens int
-	}{{"the pinned messages", e.Pinned}, {"the system message", e.System}, {"the context that is never cut", e.Context}, {"the tools", e.Tools}, {"the answer", e.Answer}} {
+	}{{"the pinned messages", e.Pinned}, {"the system message", e.System}, {"the context that is never cut", e.Context}, {"the tools", e.Tools}, {"the passages", e.Passages}, {"the answer", e.Answer}} {
 		if p.tokens > 0 {
 			parts = append(parts, fmt.Sprintf("%s (%s)", p.name, textfmt.Thousands(p.tokens)))
 		}
@@ -57,7 +61,7 @@ func (e *Error) Error() string {
 		model = "model " + e.Model
 	}
 	text := fmt.Sprintf("memory %s: %s reads and writes %s tokens in one call, but %s need %s",
-		e.Memory, model, textfmt.Thousands(e.ContextWindow), list, textfmt.Thousands(e.Round+e.Pinned+e.System+e.Context+e.Tools+e.Answer))
+		e.Memory, model, textfmt.Thousands(e.ContextWindow), list, textfmt.Thousands(e.Round+e.Pinned+e.System+e.Context+e.Added()+e.Answer))
 	if e.Factor > 1 {
 		text += fmt.Sprintf(" and up to %.1f times as many by the provider's count of earlier calls", e.Factor)
 	}

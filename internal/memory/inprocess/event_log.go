@@ -149,8 +149,8 @@ const (
 )
 
 // callNumbers returns the numbers of a call.
-func callNumbers(c *store.Call) [11]*int {
-	return [...]*int{&c.ContextWindow, &c.Answer, &c.Tools, &c.System, &c.Left, &c.Estimate, &c.Reported, &c.Rejected, &c.Repairs, &c.Calls, &c.Room}
+func callNumbers(c *store.Call) [12]*int {
+	return [...]*int{&c.ContextWindow, &c.Answer, &c.Tools, &c.System, &c.Left, &c.Estimate, &c.Reported, &c.Rejected, &c.Repairs, &c.Calls, &c.Room, &c.Passages}
 }
 
 // decodeSent removes the first event, which addSent has encoded.

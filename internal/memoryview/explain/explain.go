@@ -254,6 +254,9 @@ func (r *Report) model() string {
 	if r.Call.Tools > 0 {
 		room = append(room, textfmt.Thousands(r.Call.Tools)+" for tools")
 	}
+	if r.Call.Passages > 0 {
+		room = append(room, textfmt.Thousands(r.Call.Passages)+" for passages")
+	}
 	s := ", to " + r.Call.Model
 	if len(room) > 0 {
 		s += " (" + strings.Join(room, ", ") + ")"
