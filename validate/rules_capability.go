@@ -187,7 +187,7 @@ func modelWithoutSchema() rule {
 func modelWithoutStream() rule {
 	return rule{code: "QT612", warning: true, title: "streamed flow with a model that does not stream",
 		doc: "The answer of a flow with an interface is streamed. By the catalogue the model, or one of its fallbacks, answers in one piece: the user sees nothing until the answer is complete, which may take minutes.",
-		sample: sample{head: "models:\n  - {type: Model, id: writer, provider: openai, model_id: ⟦gpt-5-pro│gpt-6-luna⟧}", in: "question: text", out: "answer: text", flow: "interface: {type: Complete}",
+		sample: sample{head: "models:\n  - {type: Model, id: writer, provider: azure-openai, model_id: ⟦gpt-5-pro│gpt-6-luna⟧, base_url: \"https://shop.openai.azure.com\"}", in: "question: text", out: "answer: text", flow: "interface: {type: Complete}",
 			steps: `- {type: LLMInference, id: reply, model: writer, inputs: [question], outputs: [answer]}`},
 		check: on(func(p *ruleContext, f *spec.Flow) {
 			if f.Interface == nil || len(f.Steps) == 0 || !f.Position().Complete("steps") || f.Steps[len(f.Steps)-1] == nil {

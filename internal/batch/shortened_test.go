@@ -24,7 +24,7 @@ func TestRun_Shortened(t *testing.T) {
 	defer server.Close()
 	document := fmt.Sprintf(`id: app
 models:
-  - {type: Model, id: m, provider: openai, model_id: gpt-4o-mini, base_url: '%s/v1', retry: {max_attempts: 1}}
+  - {type: Model, id: m, provider: openai, model_id: gpt-6-luna, base_url: '%s/v1', retry: {max_attempts: 1}}
 memories:
   - {id: mem, policy: unbounded}
 flows:

@@ -71,6 +71,8 @@ func filesExcept(t *testing.T, prefixes []string, pattern string) []string {
 var withOldNames = []string{
 	"CHANGELOG.md", "docs/decisions/", "docs/parity.md", "docs/howto/langchain4j.md", "docs/convert.md",
 	"internal/catalogue/", "internal/tokenizer/", "internal/splitter/counter.go", "internal/model/modeltest/conformance/", "internal/model/anthropic/features_test.go", "internal/lsp/feature_test.go",
+	"validate/rules_catalogue", "docs/rules.md", "spec/hosted_test.go", "spec/model_api_test.go", "loader/catalogue_test.go", "internal/modelparams/", "internal/model/provider/testdata/usages.jsonl",
+	"internal/model/bedrock/items_test.go", "internal/model/openai/responses_return_test.go", "internal/command/testdata/script/models_checked.txtar",
 	"internal/e2e/testdata/retrieval/", "internal/mcpserver/testdata/original-session.txt", "internal/memoryview/replay/testdata/LangChain4jMemory.java",
 	"internal/convert/", "internal/command/testdata/examples/", "internal/command/testdata/pages/convert/", "internal/command/testdata/script/convert", "internal/server/ui/dist/",
 }
@@ -92,7 +94,7 @@ func TestNames_ShuttingDown(t *testing.T) {
 		for line := range strings.Lines(string(text)) {
 			number++
 			for _, word := range modelWord.FindAllString(line, -1) {
-				if m := modelIn(word); m != nil && (m.Status == catalogue.Retired || m.Shutdown != "" && m.Shutdown < end) {
+				if m := modelIn(providerOf(line), word); m != nil && (m.Status == catalogue.Retired || m.Shutdown != "" && m.Shutdown < end) {
 					report("%s:%d: %s of %s shuts down on %s; use %s", path, number, m.ID, m.Provider, m.Shutdown, m.Replacement)
 				}
 			}
@@ -100,10 +102,21 @@ func TestNames_ShuttingDown(t *testing.T) {
 	}
 }
 
+// providerKey is the key of a model's provider in a line of a document.
+var providerKey = regexp.MustCompile(`provider: ([a-z-]+)`)
+
+// providerOf returns the provider that a line names: the same model ends at each on another day.
+func providerOf(line string) string {
+	if found := providerKey.FindStringSubmatch(line); found != nil && (*catalogue.Catalogue)(nil).HasProvider(found[1]) {
+		return found[1]
+	}
+	return ""
+}
+
 // modelIn returns the model that a word names, also after a colon: openai:NAME, ${MODEL:-NAME}.
-func modelIn(word string) *catalogue.Model {
+func modelIn(provider, word string) *catalogue.Model {
 	for rest := word; len(rest) > 3; { // shorter names are words of other languages, too: o1
-		if m, ok := catalogue.Lookup("", strings.Trim(rest, ".:/-")); ok {
+		if m, ok := catalogue.Lookup(provider, strings.Trim(rest, ".:/-")); ok {
 			return m
 		}
 		var found bool
