@@ -16,7 +16,7 @@ var layers = []string{
 	"audit", "budget", "compile",
 	"progress", "session", "row_alloc", "result", "input", "run_state", "checkpoint", "row_codec", // a run
 	"memory_blocks", "memory_config", "sampling", "redact_tool", "observe_tool", "tools", "redact", "new", // making an application
-	"segment", "sections", "run", "signin", "public_error",
+	"segment", "sections", "run", "signin", "public_error", "effects",
 }
 
 func TestFiles_ReferToEarlierFiles(t *testing.T) {

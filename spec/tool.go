@@ -9,6 +9,8 @@ type Tool interface {
 	Arguments() []*Variable
 	// Results are the parts of the tool's result; declared reports whether the document declares them.
 	Results() (vars []*Variable, declared bool)
+	// HasEffects reports whether a call may change something that undoing its turn does not undo.
+	HasEffects() bool
 }
 
 // ToolBase holds what all tools share.

@@ -1,6 +1,10 @@
 package spec
 
-import "slices"
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
 
 // Arguments returns what a caller of the tool may give.
 func (t *ToolBase) Arguments() []*Variable { return t.Inputs }
@@ -66,4 +70,21 @@ func linkedVariables(refs []Ref[*Variable]) []*Variable {
 		}
 	}
 	return vars
+}
+
+// HasEffects reports whether a call may change something outside of the conversation, which
+// undoing its turn does not undo: every call whose declaration does not say otherwise.
+func (t *ToolBase) HasEffects() bool { return true }
+
+// HasEffects reports whether the method may change something.
+func (t *APITool) HasEffects() bool {
+	return !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, strings.ToUpper(t.Method))
+}
+
+// HasEffects returns false: an IndexTool searches.
+func (t *IndexTool) HasEffects() bool { return false }
+
+// HasEffects reports whether other conversations see the values that the tool sets.
+func (t *MemoryTool) HasEffects() bool {
+	return !t.Search && !t.Read && t.Scope != ScopeSession && t.Scope != ""
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/qtype-dev/qtype/internal/redact"
@@ -39,11 +40,21 @@ type RejectedError struct {
 
 // Error names the tool and the reason.
 func (e *RejectedError) Error() string {
-	text := e.Tool + " was not called: the user rejected the call"
+	text := e.Tool + rejectedCall
 	if e.Reason != "" {
 		text += ": " + e.Reason
 	}
 	return text
+}
+
+// rejectedCall follows the name of the tool in the text of a RejectedError.
+const rejectedCall = " was not called: the user rejected the call"
+
+// Rejection reports whether a result in a history is that of a call of a tool that a person
+// did not approve, and returns the reason that the person gave.
+func Rejection(tool, result string) (reason string, rejected bool) {
+	reason, rejected = strings.CutPrefix(result, "error: "+tool+rejectedCall)
+	return strings.TrimPrefix(reason, ": "), rejected
 }
 
 // approval returns the approver of an Agent, nil where no tool requires approval.

@@ -47,7 +47,7 @@ func (e *Env) newHandoffs(s *spec.Agent) (*handoffs, error) {
 		if f.Description != "" {
 			description += " " + f.ID + ": " + f.Description
 		}
-		h.offers = append(h.offers, model.Tool{Name: wireName(spec.HandoffTool(f)), Description: description, Parameters: noParameters})
+		h.offers = append(h.offers, model.Tool{Name: WireName(spec.HandoffTool(f)), Description: description, Parameters: noParameters})
 	}
 	return h, nil
 }

@@ -154,7 +154,7 @@ func (s *toolset) addTools(ctx context.Context, t declaredTool) error {
 // add offers one tool to the model.
 func (s *toolset) add(t declaredTool) error {
 	info := t.Info()
-	name := wireName(info.Name)
+	name := WireName(info.Name)
 	if other, ok := s.tools[name]; ok {
 		advice := ""
 		if set := cmp.Or(info.Set, other.Info().Set); set != "" && info.Set != other.Info().Set {
@@ -172,9 +172,9 @@ func (s *toolset) add(t declaredTool) error {
 	return nil
 }
 
-// wireName returns a tool's name with the characters that providers accept: a-z, A-Z,
+// WireName returns a tool's name with the characters that providers accept: a-z, A-Z,
 // 0-9, _ and -, at most 64.
-func wireName(name string) string {
+func WireName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r == '_' || r == '-' || r >= '0' && r <= '9' || r|0x20 >= 'a' && r|0x20 <= 'z' {
 			return r

@@ -23,7 +23,7 @@ type outputSchema struct {
 }
 
 func newOutputSchema(v *spec.Variable) *outputSchema {
-	return &outputSchema{v, model.Schema{Name: wireName(v.Type.Name), JSON: tool.SchemaOf(v.Type.Custom)}}
+	return &outputSchema{v, model.Schema{Name: WireName(v.Type.Name), JSON: tool.SchemaOf(v.Type.Custom)}}
 }
 
 // require adds what an answer must be to a request: its form, by the type of the output or by the

@@ -7,8 +7,10 @@ import (
 	"io"
 	"math"
 
+	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
+	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -83,6 +85,10 @@ func (c *Chat) undo(ctx context.Context, _ string) error {
 	if err != nil {
 		return err
 	}
+	kept, err := c.effects(ctx, turns)
+	if err != nil {
+		return err
+	}
 	for _, t := range turns {
 		if err := t.memory.Rewind(ctx, c.Session, t.turn); err != nil {
 			return err
@@ -90,8 +96,29 @@ func (c *Chat) undo(ctx context.Context, _ string) error {
 	}
 	c.last = nil
 	c.printf("undone: %s\n", firstLine(turns[0].entry.Message.Text()))
+	c.showEffects(kept)
 	c.showStatus(ctx)
 	return nil
+}
+
+// effects returns the calls of tools in turns that undoing the turns does not undo.
+func (c *Chat) effects(ctx context.Context, turns []newest) ([]runtime.Effect, error) {
+	var all []runtime.Effect
+	for _, t := range turns {
+		found, err := c.App.Effects(ctx, t.memory, c.Session, t.turn)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// showEffects writes the calls that are not undone.
+func (c *Chat) showEffects(kept []runtime.Effect) {
+	for _, e := range kept {
+		c.printf("not undone: %s\n", terminal.Clean(e.String()))
+	}
 }
 
 // takeBack takes back the last message, to send it again, and returns it.
@@ -115,11 +142,16 @@ func (c *Chat) takeBack(ctx context.Context, sure func(chat.Message) (chat.Messa
 	if err != nil {
 		return message, err
 	}
+	kept, err := c.effects(ctx, turns)
+	if err != nil {
+		return message, err
+	}
 	for _, t := range turns {
 		if err := t.memory.Regenerate(ctx, c.Session, t.turn); err != nil {
 			return message, err
 		}
 	}
+	c.showEffects(kept)
 	return message, nil
 }
 

@@ -263,11 +263,13 @@ func TestChatScreen_Approval(t *testing.T) {
 	d.golden("approved")
 	d.say("/details\r")
 	d.see("/details", "✓", "secret-code")
+	d.say("/undo\r")
+	d.see(`undone: "pay five"`, "not undone: pay({")
 	d.quit(cmd)
 	if strings.Contains(d.raw.String(), "\x1b]52") {
 		t.Error("the arguments of a tool were written to the terminal as a sequence")
 	}
-	if history := testkit.ReadFile(t, filepath.Join(folder, ".qtype", "chat_history")); history != "\"pay five\"\n\"/details\"\n" {
+	if history := testkit.ReadFile(t, filepath.Join(folder, ".qtype", "chat_history")); history != "\"pay five\"\n\"/details\"\n\"/undo\"\n" {
 		t.Errorf("history %q", history)
 	}
 }

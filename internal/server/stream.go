@@ -42,7 +42,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 func (s *Server) beginStream(ctx context.Context, c *call, req *streamRequest) (*runs.Run, error) {
 	start := s.start(c)
 	start.Events, start.Detached, start.Durable = true, c.flow.Finishes(), c.flow.MayWait()
-	start.History = req.history
+	start.History, start.Kept = req.history, req.kept
 	if c.named {
 		if err := s.Host().Supersede(ctx, c.conversation()); err != nil {
 			return nil, err
@@ -55,6 +55,7 @@ func (s *Server) beginStream(ctx context.Context, c *call, req *streamRequest) (
 type streamRequest struct {
 	chat    *uistream.Request // nil for a flow without a conversation
 	history []chat.Message    // for a flow without a memory: the conversation before
+	kept    []runtime.Effect  // see runs.Start
 }
 
 // readStream reads and checks a request for a stream.
@@ -129,7 +130,7 @@ func (s *Server) readChat(c *call, r *http.Request, body []byte) (*call, *stream
 		return c, out, nil
 	}
 	if shown := req.Shown(earlier); c.named && shown != nil {
-		err = s.Host().Rewind(r.Context(), c.conversation(), *shown)
+		out.kept, err = s.Host().Rewind(r.Context(), c.conversation(), *shown)
 	}
 	return c, out, err
 }

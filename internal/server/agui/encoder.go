@@ -94,7 +94,11 @@ func (e *Encoder) CallOf(req *runs.Request) string {
 func (e *Encoder) Append(b []byte, ev *runs.Event) []byte {
 	switch ev.Type {
 	case runs.RunStarted:
-		return e.start(b)
+		b = e.start(b)
+		if len(ev.Kept) > 0 {
+			b = object(b, "CUSTOM", field{"name", "not_undone"}, field{"value", ev.Kept})
+		}
+		return b
 	case runs.StepStarted:
 		return e.stepStarted(b, ev.Step)
 	case runs.StepFinished:

@@ -126,7 +126,7 @@ func (c *call) start(r *http.Request) (runs.Start, error) {
 		s.History = earlier
 		return s, nil
 	}
-	if err := c.Rewind(r.Context(), c.conversation(), host.Shown{Users: chat.TextsOf(chat.User, earlier)}); err != nil {
+	if s.Kept, err = c.Rewind(r.Context(), c.conversation(), host.Shown{Users: chat.TextsOf(chat.User, earlier)}); err != nil {
 		return s, err
 	}
 	return s, c.Record(r.Context(), c.flow.ID(), c.stored(), newest.Written())

@@ -32,34 +32,35 @@ type Shown struct {
 
 // Rewind undoes the turns that a client no longer shows: a user edited a message, wants another
 // answer, or removed messages. If there are any, it cancels the run that waits for an answer, and
-// waits until no turn of the session is active on any server, because that may be one to undo.
-func (h *Host) Rewind(ctx context.Context, c Conversation, shown Shown) error {
+// waits until no turn of the session is active on any server, because that may be one to undo. It
+// returns the calls of tools in those turns that are not undone.
+func (h *Host) Rewind(ctx context.Context, c Conversation, shown Shown) (kept []runtime.Effect, err error) {
 	if !shown.Replaces {
 		cuts, err := c.surplus(ctx, shown.Users)
 		if len(cuts) == 0 || err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for {
 		if err := h.Supersede(ctx, c); err != nil {
-			return err
+			return nil, err
 		}
 		run, err := h.Runs.FindWaiting(ctx, c.App, c.Owner, c.Flow.Spec, c.Session)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if run != nil && c.rejectsTurns() {
-			return problem.New(http.StatusConflict, "session_busy", "run %s of the session waits for an answer (concurrent_turns: reject)", run.ID)
+			return nil, problem.New(http.StatusConflict, "session_busy", "run %s of the session waits for an answer (concurrent_turns: reject)", run.ID)
 		}
 		busy, err := h.Runs.InUse(ctx, c.App, c.Flow.Spec, c.Session)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if !busy {
 			return c.rewind(ctx, shown.Users)
 		}
 		if err := timer.Sleep(ctx, turnPeriod); err != nil {
-			return err
+			return nil, err
 		}
 	}
 }
@@ -88,17 +89,22 @@ func (c Conversation) rejectsTurns() bool {
 	})
 }
 
-func (c Conversation) rewind(ctx context.Context, shown []string) error {
+func (c Conversation) rewind(ctx context.Context, shown []string) (kept []runtime.Effect, err error) {
 	cuts, err := c.surplus(ctx, shown)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for m, turn := range cuts {
-		if err := m.Regenerate(ctx, c.Session, turn); err != nil {
-			return err
+		found, err := c.App.Effects(ctx, m, c.Session, turn)
+		if err != nil {
+			return nil, err
 		}
+		if err := m.Regenerate(ctx, c.Session, turn); err != nil {
+			return nil, err
+		}
+		kept = append(kept, found...)
 	}
-	return nil
+	return kept, nil
 }
 
 // surplus returns, for each memory of the conversation, the first turn that a client does not

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/citation"
+	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -67,6 +68,7 @@ type Event struct {
 	Result  *Result          // row.finished
 	Source  *citation.Source // source
 	Usage   *Usage           // usage
+	Kept    []runtime.Effect // run.started: calls of tools in turns that were undone for the run, which are not undone
 }
 
 // opens returns by how much the event changes the number of open requests.

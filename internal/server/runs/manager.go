@@ -54,6 +54,7 @@ type Start struct {
 	Events    bool             // the events of steps are recorded, and models stream
 	History   []chat.Message   // the conversation so far, if the client keeps it; nil: the memory of the session
 	Stateless bool             // use History, even if it is empty, and store nothing
+	Kept      []runtime.Effect // calls of tools in turns that were undone for the run, which are not undone
 	Tools     []CallerTool     // tools that the client offers and runs
 
 	Instructions *steps.Instructions // of the client, for models; nil for none
@@ -248,7 +249,7 @@ func (m *Manager) launch(ctx context.Context, r *Run, s *Start) {
 		ctx = m.opts.Context(ctx, r.ID)
 	}
 	ask := r.asker(s.Tools, m.opts.MaxWait)
-	r.add(Event{Type: RunStarted}, nil)
+	r.add(Event{Type: RunStarted, Kept: s.Kept}, nil)
 	m.background.Go(func() {
 		defer cancel(nil)
 		if m.opts.Engine == nil {

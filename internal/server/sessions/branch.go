@@ -9,6 +9,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/server/host"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/runtime"
 )
 
 // branchRequest is the body of fork and rewind.
@@ -216,13 +217,15 @@ func (s *Service) rewind(w http.ResponseWriter, r *http.Request) error {
 	case body.Turn != nil && *body.Turn == 0:
 		return &memory.TurnError{Turn: 0, Last: one.heads[0].info.Turns}
 	}
+	var kept []runtime.Effect
 	err = s.changing(r.Context(), one.stored, func(ctx context.Context) error {
 		now, err := s.load(ctx, one.id, one.stored) // with the turn of a run that has ended meanwhile
 		if err != nil {
 			return err
 		}
 		now.heads = now.own()
-		return now.rewind(ctx, body)
+		kept, err = s.rewindTurns(ctx, now, body)
+		return err
 	})
 	if err != nil {
 		return err
@@ -230,11 +233,12 @@ func (s *Service) rewind(w http.ResponseWriter, r *http.Request) error {
 	if one, err = s.find(r); err != nil {
 		return err
 	}
+	one.kept = kept
 	return s.write(w, r, http.StatusOK, one)
 }
 
-// rewind undoes the turns that a request names.
-func (o *session) rewind(ctx context.Context, body *branchRequest) error {
+// rewindTurns undoes the turns that a request names. It returns the calls of tools that are not undone.
+func (s *Service) rewindTurns(ctx context.Context, o *session, body *branchRequest) (kept []runtime.Effect, err error) {
 	first := o.lastTurn() + 1
 	if body.Turn != nil {
 		first = *body.Turn
@@ -242,19 +246,24 @@ func (o *session) rewind(ctx context.Context, body *branchRequest) error {
 		first = *body.Keep + 1
 	}
 	if first > o.lastTurn() {
-		return nil
+		return nil, nil
 	}
 	cuts, err := o.cuts(ctx, first)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i, h := range o.heads {
 		if cuts[i] > h.info.Turns {
 			continue
 		}
-		if err := h.memory.Rewind(ctx, o.stored, cuts[i]); err != nil {
-			return err
+		found, err := s.opts.App().Effects(ctx, h.memory.Memory, o.stored, cuts[i])
+		if err != nil {
+			return nil, err
 		}
+		if err := h.memory.Rewind(ctx, o.stored, cuts[i]); err != nil {
+			return nil, err
+		}
+		kept = append(kept, found...)
 	}
-	return nil
+	return kept, nil
 }

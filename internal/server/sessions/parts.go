@@ -8,6 +8,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/steps"
 )
 
 // part is a part of a message of the AI SDK: a text, reasoning, a file, a source or a tool call.
@@ -17,14 +18,22 @@ type part struct {
 	MediaType  string          `json:"mediaType,omitempty"`
 	URL        string          `json:"url,omitempty"` // file: a data URL, or the URL that the message names
 	ToolCallID string          `json:"toolCallId,omitempty"`
-	State      string          `json:"state,omitempty"` // text: done; tool: input-available, output-available or output-error
+	State      string          `json:"state,omitempty"` // text: done; tool: input-available, output-available, output-error or output-denied
 	Input      json.RawMessage `json:"input,omitempty"`
 	Output     json.RawMessage `json:"output,omitempty"`
 	ErrorText  string          `json:"errorText,omitempty"`
+	Approval   *approval       `json:"approval,omitempty"` // output-denied
 	SourceID   string          `json:"sourceId,omitempty"`
 	Title      string          `json:"title,omitempty"`
 	Filename   string          `json:"filename,omitempty"`
 	Metadata   json.RawMessage `json:"providerMetadata,omitempty"` // source: the whole citation; commentary: that it is
+}
+
+// approval is the decision about a call that a person rejected.
+type approval struct {
+	ID       string `json:"id"`
+	Approved bool   `json:"approved"`
+	Reason   string `json:"reason,omitempty"`
 }
 
 // sourcePart returns the part of a citation.
@@ -118,6 +127,10 @@ func addResult(parts []part, m *chat.Message) []part {
 }
 
 func (p *part) setResult(text string) {
+	if reason, rejected := steps.Rejection(strings.TrimPrefix(p.Type, "tool-"), text); rejected {
+		p.State, p.Approval = "output-denied", &approval{ID: p.ToolCallID, Reason: reason}
+		return
+	}
 	if reason, failed := strings.CutPrefix(text, errorPrefix); failed {
 		p.State, p.ErrorText = "output-error", reason
 		return

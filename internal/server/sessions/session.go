@@ -32,7 +32,8 @@ type session struct {
 	id     string // the client's
 	stored string
 	record record
-	heads  []head // in the order of the flow, then in that of the document; only memories that have it
+	kept   []runtime.Effect // calls of tools that a rewind has not undone
+	heads  []head           // in the order of the flow, then in that of the document; only memories that have it
 }
 
 // head is a session in one memory.
@@ -183,6 +184,8 @@ type sessionJSON struct {
 	Updated  time.Time    `json:"updated"`
 	Memories []memoryJSON `json:"memories"`
 	Run      *string      `json:"run"` // the run that uses it now
+
+	NotUndone []runtime.Effect `json:"not_undone,omitempty"` // of a rewind: calls of tools that it has not undone
 }
 
 // memoryJSON is a session in one memory.
@@ -219,7 +222,7 @@ func (s *Service) get(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Service) write(w http.ResponseWriter, r *http.Request, status int, one *session) error {
-	out := sessionJSON{ID: one.id, Title: one.record.Title, Flow: one.record.Flow, Created: one.record.Created, Updated: one.updated(), Memories: []memoryJSON{}}
+	out := sessionJSON{ID: one.id, Title: one.record.Title, Flow: one.record.Flow, Created: one.record.Created, Updated: one.updated(), Memories: []memoryJSON{}, NotUndone: one.kept}
 	for _, h := range one.heads {
 		window, err := h.memory.Window(r.Context(), one.stored)
 		if err != nil {

@@ -30,6 +30,7 @@ import (
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/search"
 	"github.com/qtype-dev/qtype/memory/store"
+	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -39,6 +40,9 @@ type App interface {
 	Memory(id string) *memory.Memory
 	Searcher(id string) *search.Searcher // of a memory
 	SessionsOf(session string) []string  // a session and those that tools have in it
+
+	// Effects returns the calls of tools in a turn and later ones that rewinding does not undo.
+	Effects(ctx context.Context, m *memory.Memory, session string, turn int64) ([]runtime.Effect, error)
 }
 
 // Options configures a Service.

@@ -79,7 +79,11 @@ func RunOf(message string) string { return strings.TrimPrefix(message, "msg_") }
 func (e *Encoder) Append(b []byte, ev *runs.Event) []byte {
 	switch ev.Type {
 	case runs.RunStarted:
-		return e.start(b)
+		b = e.start(b)
+		if len(ev.Kept) > 0 {
+			b = e.object(b, "data-not-undone", field{"data", ev.Kept}, field{"transient", true})
+		}
+		return b
 	case runs.StepStarted:
 		b = e.closeParts(b)
 		b = e.frame(b, `{"type":"start-step"}`)

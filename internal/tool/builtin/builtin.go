@@ -71,7 +71,9 @@ func New(t *spec.PythonFunctionTool) (tool.Tool, error) {
 	if !ok || t.ModulePath != Module {
 		return nil, fmt.Errorf("tool %s: module %s has no function %s", t.ID, Module, t.FunctionName)
 	}
-	return &builtinTool{tool.Describe(t.Common(), t.Inputs), f}, nil
+	info := tool.Describe(t.Common(), t.Inputs)
+	info.ReadOnly = true
+	return &builtinTool{info, f}, nil
 }
 
 // Info describes the tool.

@@ -40,7 +40,7 @@ func (s *Server) addPrompts(ctx context.Context, session *sdk.ClientSession, cap
 // promptOf makes a tool that returns the text of a prompt.
 func (s *Server) promptOf(p *sdk.Prompt) *serverTool {
 	r := s.newTool("prompt "+p.Name, "prompt_"+p.Name, p.Description)
-	r.repeatable = true
+	r.repeatable, r.info.ReadOnly = true, true
 	properties, required := map[string]any{}, []string{}
 	for _, a := range p.Arguments {
 		r.info.Inputs = append(r.info.Inputs, &spec.Variable{ID: a.Name, Type: spec.Type{Name: "text"}, Optional: !a.Required})

@@ -80,7 +80,7 @@ func (s *Server) resourceOf(address string, d described) (*serverTool, error) {
 		d.description = "Reads " + address
 	}
 	r := s.newTool("resource "+address, "read_"+d.name, d.description)
-	r.repeatable = true
+	r.repeatable, r.info.ReadOnly = true, true
 	for _, name := range template.Varnames() {
 		r.info.Inputs = append(r.info.Inputs, &spec.Variable{ID: name, Type: spec.Type{Name: "text"}, Optional: isOptional(template, name)})
 	}

@@ -37,6 +37,7 @@ func (s *Server) toolOf(t *sdk.Tool) *serverTool {
 		raw = []byte(`{"type":"object"}`)
 	}
 	r.info.Parameters, r.info.Inputs = raw, tool.InputsOf(raw)
+	r.info.ReadOnly = t.Annotations != nil && t.Annotations.ReadOnlyHint
 	r.repeatable = t.Annotations != nil && (t.Annotations.ReadOnlyHint || t.Annotations.IdempotentHint)
 	r.send = func(ctx context.Context, session *sdk.ClientSession, args map[string]any) (any, error) {
 		result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: t.Name, Arguments: args})

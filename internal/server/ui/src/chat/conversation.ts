@@ -7,7 +7,7 @@ import { apiURL } from '@/lib/base'
 import { navigate } from '@/lib/router'
 import { isOver } from '@/lib/runstate'
 import { placesOf, textOf, type ChatMessage } from '@/lib/transcript'
-import type { Flow } from '@/lib/types'
+import type { Flow, ToolEffect } from '@/lib/types'
 import { useRun } from '@/lib/userun'
 import { clearPending, keepMessages, storePending } from './draft'
 import { keepDraft } from './drafts'
@@ -29,6 +29,7 @@ export function useConversation({ flow, id, initial, run, inputs }: Options) {
   const [started, setStarted] = useState(initial.length > 0)
   const [memory, setMemory] = useState<string>()
   const [failure, setFailure] = useState<unknown>()
+  const [notUndone, setNotUndone] = useState<ToolEffect[]>([]) // by the last rewind
   const latest = useRef({ inputs, stored: false, run })
 
   const transport = useMemo(
@@ -128,8 +129,9 @@ export function useConversation({ flow, id, initial, run, inputs }: Options) {
     const message = chat.messages[index]
     const place = places.get(message.id)
     if (busy) await stop()
-    if (place) await rewindSession(id, { turn: place.turn })
-    else if (latest.current.stored) await rewindSession(id, { keep: turnBefore(index) }) // the turn may have been stored when it was stopped
+    // Without a place, the turn may have been stored when it was stopped.
+    const to = place ? { turn: place.turn } : latest.current.stored ? { keep: turnBefore(index) } : undefined
+    setNotUndone((to && (await rewindSession(id, to)).not_undone) ?? [])
     chat.clearError()
     chat.setMessages(chat.messages.slice(0, index))
     await send(text, files)
@@ -152,7 +154,7 @@ export function useConversation({ flow, id, initial, run, inputs }: Options) {
     await answerRun(target, a)
     if (!busy) await chat.resumeStream()
   }
-  return { chat, busy, detail: detail.data, stored: stored.data ?? [], places, memory: chosen, setMemory, runID, tools: tools.current, runState, waiting, send, stop, resend, retry, fork, failure, answer, refresh }
+  return { chat, busy, detail: detail.data, stored: stored.data ?? [], places, memory: chosen, setMemory, runID, tools: tools.current, runState, waiting, send, stop, resend, retry, fork, failure, notUndone, answer, refresh }
 }
 
 export type Conversation = ReturnType<typeof useConversation>

@@ -60,6 +60,16 @@ export function MessageList({ flow, conv, selected, onExplain, onPrompt }: Messa
           <Button small icon={RotateCcw} onClick={() => void conv.retry(lastIndex)}>Retry</Button>
         </li>
       )}
+      {conv.notUndone.length > 0 && (
+        <li role="status" className="rounded-xl border border-line p-3.5">
+          <p className="font-semibold">The conversation went back, but these calls of tools are not undone:</p>
+          <ul className="mt-1.5 list-disc pl-5">
+            {conv.notUndone.map((e, i) => (
+              <li key={i} className="break-words font-mono text-[0.85rem]">{e.tool}({e.arguments})</li>
+            ))}
+          </ul>
+        </li>
+      )}
       {conv.failure !== undefined && (
         <li>
           <ProblemCard error={conv.failure} />

@@ -93,7 +93,7 @@ export const getContext = (id: string, memory?: string) => call<T.ContextState>(
 export const renameSession = (id: string, title: string) =>
   call<unknown>(`sessions/${enc(id)}`, { method: 'PATCH', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ title }) })
 export const forkSession = (id: string, turn: number) => post<T.SessionDetail>(`sessions/${enc(id)}/fork`, { turn })
-export const rewindSession = (id: string, to: { turn: number } | { keep: number }) => post<unknown>(`sessions/${enc(id)}/rewind`, to)
+export const rewindSession = (id: string, to: { turn: number } | { keep: number }) => post<T.SessionDetail>(`sessions/${enc(id)}/rewind`, to)
 export const deleteSession = (id: string) => call<unknown>(`sessions/${enc(id)}`, { method: 'DELETE' })
 
 /** The export of a session: one JSON object a line. */

@@ -171,6 +171,12 @@ export interface SessionDetail {
   updated?: string
   memories: MemoryState[] | null
   run: string | null
+  not_undone?: ToolEffect[] // of a rewind
+}
+/** A call of a tool that a rewind has not undone. */
+export interface ToolEffect {
+  tool: string
+  arguments: string
 }
 
 export type MessageStatus = 'in_window' | 'evicted' | 'summarized' | 'failed' | 'stopped' | 'replaced'

@@ -1,0 +1,132 @@
+package runtime
+
+import (
+	"context"
+	"slices"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
+	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/steps"
+	"github.com/qtype-dev/qtype/tool"
+)
+
+// Effect is a call of a tool that may have changed something outside of the conversation.
+// Undoing the turn of the call does not undo it.
+type Effect struct {
+	Tool      string `json:"tool"`      // the name of the tool
+	Arguments string `json:"arguments"` // the start of the JSON text, without secrets
+}
+
+// String returns the call as TOOL(ARGUMENTS).
+func (e Effect) String() string { return e.Tool + "(" + e.Arguments + ")" }
+
+// Limits of what Effects returns.
+const (
+	maxEffects   = 100
+	maxArguments = 120 // characters
+)
+
+// Effects returns the calls of tools with effects in a turn of a session and in later ones, as
+// the memory has them, oldest first and at most 100: all but those of tools that are known to
+// only read, and those that a person rejected. A tool whose calls an Agent has approved has effects.
+func (a *App) Effects(ctx context.Context, m *memory.Memory, session string, turn int64) ([]Effect, error) {
+	var calls []chat.ToolCall
+	rejected := map[string]bool{} // by the ids of calls
+	names := map[string]string{}
+	for e, err := range m.Messages(ctx, session) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Turn < turn || e.Status == store.Failed {
+			continue
+		}
+		for _, c := range e.Message.Calls() {
+			calls, names[c.ID] = append(calls, c), c.Name
+		}
+		if id := e.Message.ToolCallID; id != "" {
+			_, rejected[id] = steps.Rejection(names[id], e.Message.Text())
+		}
+	}
+	var found []Effect
+	harmless := a.harmless(ctx, calls)
+	for _, c := range calls {
+		if !rejected[c.ID] && !harmless[c.Name] && len(found) < maxEffects {
+			found = append(found, Effect{c.Name, textfmt.Ellipsis(a.opts.Redactor.String(textfmt.OneLine(c.Arguments)), maxArguments)})
+		}
+	}
+	return found, nil
+}
+
+// harmless returns the names of tools in calls whose calls change nothing: tools that only read,
+// and those by which agents transfer a conversation.
+func (a *App) harmless(ctx context.Context, calls []chat.ToolCall) map[string]bool {
+	all := map[string]bool{spec.HandBackTool: true}
+	for _, f := range a.spec.Flows {
+		all[steps.WireName(spec.HandoffTool(f))] = true
+	}
+	approved := a.approved()
+	var sets []spec.Tool // what they have is not declared
+	for _, t := range a.spec.Tools {
+		switch _, isSet := t.(*spec.MCPTool); {
+		case approved[t.EntityID()]:
+		case isSet:
+			sets = append(sets, t)
+		default:
+			all[steps.WireName(t.Common().Name)] = !t.HasEffects() || a.onlyReads(t)
+		}
+	}
+	unknown := func(c chat.ToolCall) bool { _, known := all[c.Name]; return !known }
+	for _, t := range sets {
+		if !slices.ContainsFunc(calls, unknown) {
+			break // no server needs to be asked
+		}
+		for _, one := range a.toolsOf(ctx, t) {
+			if info := one.Info(); !approved[info.ID] {
+				all[steps.WireName(info.Name)] = info.ReadOnly
+			}
+		}
+	}
+	return all
+}
+
+// approved returns the ids of the tools whose calls an Agent has approved.
+func (a *App) approved() map[string]bool {
+	ids := map[string]bool{}
+	for _, f := range a.spec.Flows {
+		for s := range f.Plan().All() {
+			if agent, ok := s.Step.(*spec.Agent); ok {
+				for _, entry := range agent.Approve {
+					ids[entry.Tool.ID] = true
+				}
+			}
+		}
+	}
+	return ids
+}
+
+// onlyReads reports whether a tool says that it changes nothing.
+func (a *App) onlyReads(t spec.Tool) bool {
+	made, err := a.tools[t.EntityID()]()
+	if err != nil {
+		return false
+	}
+	info := made.Info()
+	return info.ReadOnly
+}
+
+// toolsOf returns the tools of a Set; nothing if its server does not answer.
+func (a *App) toolsOf(ctx context.Context, t spec.Tool) []tool.Tool {
+	made, err := a.tools[t.EntityID()]()
+	if err != nil {
+		return nil
+	}
+	set, ok := made.(tool.Set)
+	if !ok {
+		return nil
+	}
+	all, _ := set.Tools(ctx)
+	return all
+}
