@@ -21,6 +21,10 @@ import (
 type ApplicationOptions struct {
 	Version string // of the program
 
+	// HostChecked is true if something else checks the header Host of requests. Otherwise those that
+	// arrive on loopback must name it, against DNS rebinding.
+	HostChecked bool
+
 	// Allowed reports whether the caller of a request, access.PrincipalOf(ctx), may call
 	// a flow. Flows that it may not call are not listed either. nil: access.Allowed.
 	Allowed func(ctx context.Context, flow *spec.Flow) bool
@@ -67,7 +71,7 @@ func Application(app *runtime.App, opts ApplicationOptions) (*Server, error) {
 	}
 	a := &application{app: app, opts: opts, flows: map[string]*flowTool{}, prompts: map[string]*flowPrompt{}}
 	a.parked.limit = opts.AnswerTimeout
-	s := newServer(opts.Version, &sdk.ServerOptions{
+	s := newServer(opts.Version, opts.HostChecked, &sdk.ServerOptions{
 		Instructions:      strings.TrimSpace(app.Spec().Description),
 		CompletionHandler: a.complete,
 		Capabilities:      &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{}, Resources: &sdk.ResourceCapabilities{}},

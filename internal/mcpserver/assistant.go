@@ -72,7 +72,7 @@ type call func(ctx context.Context, args arguments) (*answer, error)
 // but what is embedded, and what the converters read from the options' folder.
 func Assistant(opts AssistantOptions) (*Server, error) {
 	a := &assistant{opts: opts, library: newLibrary()}
-	s := newServer(opts.Version, &sdk.ServerOptions{
+	s := newServer(opts.Version, false, &sdk.ServerOptions{
 		Instructions: instructions,
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{}, Resources: &sdk.ResourceCapabilities{}},
 	}, coded(func(_ context.Context, err error) string { return err.Error() }))

@@ -47,15 +47,15 @@ type Server struct {
 
 // newServer returns a server without tools. The middleware runs with the caller of the
 // request in its context.
-func newServer(version string, opts *sdk.ServerOptions, inner ...sdk.Middleware) *Server {
+func newServer(version string, hostChecked bool, opts *sdk.ServerOptions, inner ...sdk.Middleware) *Server {
 	s := &Server{owners: owners{max: maxSessions}}
 	opts.SetCacheable = private
 	s.mcp = sdk.NewServer(&sdk.Implementation{Name: "qtype", Version: version}, opts)
 	s.mcp.AddReceivingMiddleware(append([]sdk.Middleware{recovered, s.owners.middleware}, inner...)...)
 	same := func(*http.Request) *sdk.Server { return s.mcp }
-	s.sessions = sdk.NewStreamableHTTPHandler(same, &sdk.StreamableHTTPOptions{SessionTimeout: idleTimeout, MaxRequestBodyBytes: maxBody})
+	s.sessions = sdk.NewStreamableHTTPHandler(same, &sdk.StreamableHTTPOptions{SessionTimeout: idleTimeout, MaxRequestBodyBytes: maxBody, DisableLocalhostProtection: hostChecked})
 	s.requests = sdk.NewStreamableHTTPHandler(same, &sdk.StreamableHTTPOptions{
-		Stateless: true, MaxRequestBodyBytes: maxBody, PropagateRequestCancellation: true})
+		Stateless: true, MaxRequestBodyBytes: maxBody, PropagateRequestCancellation: true, DisableLocalhostProtection: hostChecked})
 	return s
 }
 

@@ -46,7 +46,7 @@ func (s *Server) newGeneration(app *runtime.App) *generation {
 		s.log.Error("feedback is not accepted", "error", err)
 	}
 	allowed := func(ctx context.Context, flow *spec.Flow) bool { return access.Allowed(flow, access.PrincipalOf(ctx)) }
-	if g.mcp, err = mcpserver.Application(app, mcpserver.ApplicationOptions{Version: s.opts.Version, Allowed: allowed, Run: s.runForMCP(app), ErrorText: s.errorText}); err != nil {
+	if g.mcp, err = mcpserver.Application(app, mcpserver.ApplicationOptions{Version: s.opts.Version, HostChecked: s.opts.Access != nil, Allowed: allowed, Run: s.runForMCP(app), ErrorText: s.errorText}); err != nil {
 		s.log.Error("flows are not offered to MCP clients", "error", err)
 	}
 	return g
