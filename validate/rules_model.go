@@ -268,7 +268,7 @@ models:
 
 func refusedParams() rule {
 	return rule{code: "QT417", title: "inference_params that a run refuses",
-		doc: "inference_params are sent to the provider with each request. A request has some of its fields from the document and the conversation, such as model, messages, stream and tools: inference_params must not contain them. The values are those of JSON, which has no infinite numbers; generationConfig, inferenceConfig, additionalModelRequestFields and options are maps. langchaingo:mistral sends only temperature, max_tokens and random_seed, and hugot has no parameters.",
+		doc: "inference_params are sent to the provider with each request. A request has some of its fields from the document and the conversation, such as model, messages, stream and tools: inference_params must not contain them. The values are those of JSON, which has no infinite numbers; a parameter that is a number, such as temperature, cannot be a word, which a variable of the environment may have; generationConfig, inferenceConfig, additionalModelRequestFields and options are maps. langchaingo:mistral sends only temperature, max_tokens and random_seed, and hugot has no parameters.",
 		sample: sample{text: `
 id: example
 models:

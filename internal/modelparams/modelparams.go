@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/qtype-dev/qtype/spec"
@@ -99,10 +100,46 @@ func (p Protocol) Encode(params map[string]any) (map[string]json.RawMessage, err
 		case slices.Contains(p.maps(), name) && !strings.HasPrefix(string(raw), "{") && string(raw) != "null":
 			return nil, &Error{name, fmt.Sprintf("inference_params: %s must be a map", name), true}
 		}
+		if wrong := withoutNumber(name, params[name]); wrong != "" {
+			return nil, &Error{name, fmt.Sprintf("inference_params: %s must be a number", wrong), true}
+		}
 		encoded[name] = raw
 	}
 	return encoded, nil
 }
+
+// withoutNumber returns the path of a parameter that must be a number, and is a text without one, a truth value,
+// a list or a map; empty if there is none. A text with a number is left to the server.
+func withoutNumber(path string, value any) string {
+	name := path[strings.LastIndexByte(path, '.')+1:]
+	switch v := value.(type) {
+	case map[string]any:
+		if name == "metadata" { // whose names are the user's
+			return ""
+		}
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if wrong := withoutNumber(path+"."+key, v[key]); wrong != "" {
+				return wrong
+			}
+		}
+	case string:
+		if _, err := strconv.ParseFloat(strings.TrimSpace(v), 64); err != nil && IsNumber(name) && !isDuration(name) {
+			return path
+		}
+	case bool:
+		if IsNumber(name) && !IsBoolean(name) {
+			return path
+		}
+	case []any:
+		if IsNumber(name) {
+			return path
+		}
+	}
+	return ""
+}
+
+// isDuration reports whether a parameter is a number of seconds, or a text such as 5m.
+func isDuration(name string) bool { return snake(name) == "keep_alive" }
 
 // refusal returns why no request can have a parameter, with any value; empty if it can.
 func (p Protocol) refusal(name string) string {
