@@ -1,13 +1,12 @@
 package anthropic
 
 import (
-	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/citation"
+	"github.com/qtype-dev/qtype/internal/model/wire"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -27,8 +26,7 @@ func (p *protocol) cites(req model.Request) bool {
 
 // TakesPassages reports whether the passages of a request are sent as search results. A blank one is refused.
 func (p *protocol) TakesPassages(req model.Request) bool {
-	isBlank := func(s citation.Source) bool { return strings.TrimSpace(s.Text) == "" }
-	return p.cites(req) && !slices.ContainsFunc(req.Passages.Sources, isBlank)
+	return p.cites(req) && wire.IsCitable(req.Passages)
 }
 
 // passageTools returns the names of the tools whose results are sent as search results.
@@ -61,16 +59,13 @@ func searchResults(m chat.Message, tools []string) []part {
 	return results
 }
 
-// searchResult encodes a passage. Its title begins with the number that an answer may cite.
+// searchResult encodes a passage.
 func searchResult(s citation.Source) part {
-	title := fmt.Sprintf("[%d] %s", s.Number, s.Title)
-	if s.Heading != "" {
-		title += " (" + s.Heading + ")"
-	}
-	r := object{{"type", quote(searchResultType)}, {"source", quote(cmp.Or(s.ID, s.URL, s.Title))}, {"title", quote(title)}}
+	source, title := wire.SearchResult(s)
+	r := object{{"type", quote(searchResultType)}, {"source", quote(source)}, {"title", quote(title)}}
 	r.set("content", array([]json.RawMessage{object{{"type", quote(textType)}, {textType, quote(s.Text)}}.json()}))
 	r.set("citations", json.RawMessage(`{"enabled":true}`))
-	return part{Type: searchResultType, raw: r.json(), source: cmp.Or(s.ID, s.URL, s.Title)}
+	return part{Type: searchResultType, raw: r.json(), source: source}
 }
 
 // withoutMovedCitations removes the citations of search results that are not in the request any more,

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/qtype-dev/qtype/internal/citation"
 	"github.com/qtype-dev/qtype/internal/model/wire"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -178,9 +176,9 @@ func partOf(b chat.Block) (part, error) {
 	}
 	switch b.Type {
 	case wire.PassageType:
-		var s citation.Source
-		if err := json.Unmarshal([]byte(b.Text), &s); err != nil {
-			return part{}, fmt.Errorf("a passage is not readable: %w", err)
+		s, err := wire.ReadPassage(b.Text)
+		if err != nil {
+			return part{}, err
 		}
 		return searchResult(s), nil
 	case "image":

@@ -26,6 +26,7 @@ type block struct {
 	Result    *toolResult     `json:"toolResult,omitempty"`
 	Reasoning json.RawMessage `json:"reasoningContent,omitempty"`
 	Cited     *citedText      `json:"citationsContent,omitempty"` // of an answer
+	Found     *searchResult   `json:"searchResult,omitempty"`
 	Cache     *cachePoint     `json:"cachePoint,omitempty"`
 
 	raw json.RawMessage // the whole of a block that only Bedrock knows, such as the use of a hosted tool

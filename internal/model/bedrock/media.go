@@ -30,6 +30,8 @@ type location struct {
 // documents is increased by one for a document: their names must be different.
 func encodeBlock(b chat.Block, documents *int) (block, error) {
 	switch b.Type {
+	case wire.PassageType:
+		return passageBlock(b.Text)
 	case "image", "file", "video":
 	default:
 		if b.Media() {

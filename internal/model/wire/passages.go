@@ -1,8 +1,11 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/qtype-dev/qtype/internal/citation"
 	"github.com/qtype-dev/qtype/model"
@@ -44,4 +47,27 @@ func withPassages(req model.Request, p Protocol) model.Request {
 	req.Messages[at].Blocks = slices.Concat(blocks, req.Messages[at].Blocks)
 	req.Messages[from].Blocks = []chat.Block{{Type: "text", Text: citation.BlockInstruction}}
 	return req
+}
+
+// IsCitable reports whether the passages of a request can be blocks: providers refuse a blank one.
+func IsCitable(p *model.Passages) bool {
+	return !slices.ContainsFunc(p.Sources, func(s citation.Source) bool { return strings.TrimSpace(s.Text) == "" })
+}
+
+// SearchResult returns what a search result with a passage has: what citations name, and a title that
+// begins with the number that an answer may cite.
+func SearchResult(s citation.Source) (source, title string) {
+	title = fmt.Sprintf("[%d] %s", s.Number, s.Title)
+	if s.Heading != "" {
+		title += " (" + s.Heading + ")"
+	}
+	return cmp.Or(s.ID, s.URL, s.Title), title
+}
+
+// ReadPassage reads the text of a block of PassageType.
+func ReadPassage(text string) (s citation.Source, err error) {
+	if err = json.Unmarshal([]byte(text), &s); err != nil {
+		err = fmt.Errorf("a passage is not readable: %w", err)
+	}
+	return s, err
 }
