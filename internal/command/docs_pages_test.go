@@ -232,7 +232,7 @@ func (g *guide) serve(line string) {
 // TestDocs_PagesMarked: the languages of blocks are known, so that none is overlooked, and each
 // folder of testdata/pages belongs to a page.
 func TestDocs_PagesMarked(t *testing.T) {
-	known := []string{"sh", "text", "yaml", "json", "jsonl", "csv", "python", "go", "js", "ts", "console", "dockerfile", "java", "lua", "toml", "sql", "dotenv", "markdown"}
+	known := []string{"sh", "text", "yaml", "json", "jsonl", "csv", "python", "go", "js", "ts", "console", "dockerfile", "java", "lua", "toml", "sql", "dotenv", "markdown", "nginx", "caddy"}
 	names := map[string]bool{}
 	for _, page := range guidePages(t) {
 		names[pageName(page)] = true
