@@ -2,12 +2,12 @@ import { useChat } from '@ai-sdk/react'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { DefaultChatTransport, type FileUIPart } from 'ai'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
-import { answerRun, apiFetch, cancelRun, forkSession, getAllMessages, getSession, rewindSession } from '@/lib/api'
+import { answerRun, apiFetch, cancelRun, forkSession, getNewest, getSession, rewindSession } from '@/lib/api'
 import { apiURL } from '@/lib/base'
 import { navigate } from '@/lib/router'
 import { isOver } from '@/lib/runstate'
-import { placesOf, textOf, type ChatMessage } from '@/lib/transcript'
-import type { Flow, ToolEffect } from '@/lib/types'
+import { placesOf, textOf, toChat, type ChatMessage, type Place } from '@/lib/transcript'
+import type { Flow, StoredMessage, ToolEffect } from '@/lib/types'
 import { useRun } from '@/lib/userun'
 import { clearPending, keepMessages, storePending } from './draft'
 import { keepDraft } from './drafts'
@@ -20,6 +20,11 @@ export interface Options {
   inputs: Record<string, unknown> // values of the session inputs
 }
 
+/** How many messages a conversation shows when it is opened, and how many more with each request for earlier ones. */
+export const shownAtFirst = 40
+const shownMore = 200
+const nothing: StoredMessage[] = []
+
 const path = (...parts: string[]) => parts.map(encodeURIComponent).join('/')
 
 /** One conversation: its messages, its run, and what the user can do with them. */
@@ -30,7 +35,8 @@ export function useConversation({ flow, id, initial, run, inputs }: Options) {
   const [memory, setMemory] = useState<string>()
   const [failure, setFailure] = useState<unknown>()
   const [notUndone, setNotUndone] = useState<ToolEffect[]>([]) // by the last rewind
-  const latest = useRef({ inputs, stored: false, run })
+  const [shown, setShown] = useState(shownAtFirst)
+  const latest = useRef({ inputs, stored: false, run, messages: initial, places: new Map<string, Place>(), busy: false })
 
   const transport = useMemo(
     () =>
@@ -82,8 +88,8 @@ export function useConversation({ flow, id, initial, run, inputs }: Options) {
   const detail = useQuery({ queryKey: ['session', id], queryFn: () => getSession(id), enabled: started && !busy, retry: false })
   const chosen = memory ?? detail.data?.memories?.[0]?.id
   const stored = useQuery({
-    queryKey: ['messages', id, chosen ?? ''],
-    queryFn: () => getAllMessages(id, chosen),
+    queryKey: ['messages', id, chosen ?? '', shown],
+    queryFn: () => getNewest(id, chosen, shown),
     enabled: started && !!chosen,
     placeholderData: (old) => old,
   })
@@ -105,7 +111,18 @@ export function useConversation({ flow, id, initial, run, inputs }: Options) {
     if (withoutMemory && !busy && messages.length > 0) keepMessages(id, messages)
   }, [withoutMemory, busy, messages, id])
 
-  const places = useMemo(() => placesOf(chat.messages, stored.data ?? []), [chat.messages, stored.data])
+  const shownIDs = chat.messages.map((m) => m.id).join(' ') // while an answer is streamed, only its text changes
+  const places = useMemo(() => placesOf(chat.messages, stored.data?.messages ?? []), [shownIDs, stored.data])
+  // What actions read: messages that did not change keep the functions of an earlier rendering.
+  Object.assign(latest.current, { messages, places, busy })
+
+  const { setMessages } = chat
+  useEffect(() => {
+    if (busy || shown === shownAtFirst || stored.isPlaceholderData) return
+    const first = places.get(messages[0]?.id)
+    const earlier = first ? toChat((stored.data?.messages ?? []).filter((m) => m.turn < first.turn)) : []
+    if (earlier.length > 0) setMessages([...earlier, ...messages])
+  }, [busy, shown, stored.isPlaceholderData, stored.data, places, messages, setMessages])
 
   /** Does what the user requested; a failure is shown below the messages. */
   const attempt = async (action: () => Promise<void>) => {
@@ -123,17 +140,17 @@ export function useConversation({ flow, id, initial, run, inputs }: Options) {
     if (runID) void cancelRun(runID)
     await chat.stop()
   }
-  const turnBefore = (index: number) => Math.max(0, ...chat.messages.slice(0, index).map((m) => places.get(m.id)?.turn ?? 0))
+  const turnBefore = (index: number) => Math.max(0, ...latest.current.messages.slice(0, index).map((m) => latest.current.places.get(m.id)?.turn ?? 0))
   /** Removes a user message and all after it, from the window of the model too, and sends another. */
   const resend = (index: number, text: string, files: FileUIPart[]) => attempt(async () => {
-    const message = chat.messages[index]
-    const place = places.get(message.id)
-    if (busy) await stop()
+    const before = latest.current.messages.slice(0, index)
+    const place = latest.current.places.get(latest.current.messages[index].id)
+    if (latest.current.busy) await stop()
     // Without a place, the turn may have been stored when it was stopped.
     const to = place ? { turn: place.turn } : latest.current.stored ? { keep: turnBefore(index) } : undefined
     setNotUndone((to && (await rewindSession(id, to)).not_undone) ?? [])
     chat.clearError()
-    chat.setMessages(chat.messages.slice(0, index))
+    chat.setMessages(before)
     await send(text, files)
   })
   /** Opens a copy of the conversation that ends with a turn. */
@@ -143,9 +160,10 @@ export function useConversation({ flow, id, initial, run, inputs }: Options) {
     navigate(path('chat', flow.id, copy.id))
   })
   const retry = (index: number) => {
-    const user = chat.messages.findLastIndex((m, i) => i <= index && m.role === 'user')
+    const { messages } = latest.current
+    const user = messages.findLastIndex((m, i) => i <= index && m.role === 'user')
     if (user < 0) return Promise.resolve()
-    const { parts } = chat.messages[user]
+    const { parts } = messages[user]
     return resend(user, textOf(parts), parts.filter((p): p is FileUIPart => p.type === 'file'))
   }
   const answer = async (a: { id: string; approved?: boolean; reason?: string; result?: unknown; error?: string }) => {
@@ -154,7 +172,7 @@ export function useConversation({ flow, id, initial, run, inputs }: Options) {
     await answerRun(target, a)
     if (!busy) await chat.resumeStream()
   }
-  return { chat, busy, detail: detail.data, stored: stored.data ?? [], places, memory: chosen, setMemory, runID, tools: tools.current, runState, waiting, send, stop, resend, retry, fork, failure, notUndone, answer, refresh }
+  return { chat, busy, detail: detail.data, stored: stored.data?.messages ?? nothing, more: stored.data?.more ?? false, showMore: () => setShown((n) => n + shownMore), places, memory: chosen, setMemory, runID, tools: tools.current, runState, waiting, send, stop, resend, retry, fork, failure, notUndone, answer, refresh }
 }
 
 export type Conversation = ReturnType<typeof useConversation>

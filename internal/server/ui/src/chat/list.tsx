@@ -1,5 +1,5 @@
 import { RotateCcw, Sparkles } from 'lucide-react'
-import { useState } from 'react'
+import { useLayoutEffect, useState } from 'react'
 import { ProblemCard } from '@/components/problem'
 import { RequestCard } from '@/components/request'
 import { Button } from '@/components/ui'
@@ -21,6 +21,13 @@ interface MessageListProps {
 export function MessageList({ flow, conv, selected, onExplain, onPrompt }: MessageListProps) {
   const { messages, error, status } = conv.chat
   const [editing, setEditing] = useState<string>()
+  const [anchor, setAnchor] = useState<string>() // what was the first message before earlier ones were requested
+  useLayoutEffect(() => {
+    if (anchor && messages[0]?.id !== anchor) {
+      document.querySelector(`[data-message="${CSS.escape(anchor)}"]`)?.scrollIntoView()
+      setAnchor(undefined)
+    }
+  }, [anchor, messages])
   if (messages.length === 0) return <Welcome flow={flow} onPrompt={onPrompt} />
   const boundary = windowStart(messages, conv)
   const inCards = new Set(messages.flatMap((m) => m.parts.filter(isTool).map((p) => requestOf(p, conv)?.id)))
@@ -28,6 +35,11 @@ export function MessageList({ flow, conv, selected, onExplain, onPrompt }: Messa
   const lastIndex = messages.length - 1
   return (
     <ol className="flex flex-col gap-4">
+      {conv.more && (
+        <li className="text-center">
+          <Button small disabled={conv.busy} onClick={() => (setAnchor(messages[0].id), conv.showMore())}>Earlier messages</Button>
+        </li>
+      )}
       {messages.map((m, i) => (m.role === 'assistant' && i === lastIndex && status === 'error' && !hasContent(m) ? null : (
         <li key={m.id} data-message={m.id} className="scroll-mt-6">
           {i === boundary && <Boundary messages={messages.slice(0, i)} conv={conv} onExplain={onExplain} />}
@@ -40,7 +52,8 @@ export function MessageList({ flow, conv, selected, onExplain, onPrompt }: Messa
             selected={selected === m.id}
             editing={editing === m.id}
             onEdit={(open) => setEditing(open ? m.id : undefined)}
-            onExplain={() => onExplain(m.id)}
+            place={conv.places.get(m.id)}
+            onExplain={onExplain}
           />
         </li>
       )))}

@@ -6,7 +6,7 @@ import { FeedbackBar } from '@/components/feedback'
 import { Badge, Button, IconButton, cx } from '@/components/ui'
 import { getRun } from '@/lib/api'
 import { navigate, pathOf } from '@/lib/router'
-import { textOf, type ChatMessage, type Place } from '@/lib/transcript'
+import { isTool, textOf, type ChatMessage, type Place } from '@/lib/transcript'
 import type { Flow, MessageStatus } from '@/lib/types'
 import { FileChip } from './attachments'
 import { useShell } from '@/shell/context'
@@ -22,19 +22,29 @@ interface MessageProps {
   selected: boolean
   editing: boolean
   onEdit: (open: boolean) => void
-  onExplain: () => void
+  place?: Place
+  onExplain: (messageID: string) => void
 }
 
-/** One message with its actions. */
-export const Message = function Message(props: MessageProps) {
-  const { message, conv, selected } = props
-  const place = conv.places.get(message.id)
+/** One message with its actions. While an answer is streamed, the other messages stay as they are. */
+export const Message = memo(function Message(props: MessageProps) {
+  const { message, selected, place } = props
   const gone = place !== undefined && place.status !== 'in_window'
   return (
     <article aria-label={message.role === 'user' ? 'You' : 'Assistant'} className={cx('group rounded-xl', selected && 'ring-2 ring-accent ring-offset-6 ring-offset-bg', gone && 'text-dim')}>
-      {message.role === 'user' ? <UserMessage {...props} place={place} /> : <AssistantMessage {...props} place={place} />}
+      {message.role === 'user' ? <UserMessage {...props} /> : <AssistantMessage {...props} />}
     </article>
   )
+}, isSame)
+
+/** Reports whether a message looks and acts as before. Only the last one, and those with calls of tools, show the state of the run. */
+function isSame(a: MessageProps, b: MessageProps): boolean {
+  if (a.last || b.last) return false
+  const keys = ['flow', 'message', 'index', 'selected', 'editing', 'onExplain'] as const
+  const same = keys.every((key) => a[key] === b[key]) && a.conv.busy === b.conv.busy
+  const samePlace = a.place?.turn === b.place?.turn && a.place?.status === b.place?.status && a.place?.stopped === b.place?.stopped
+  const sameTools = !b.message.parts.some(isTool) || (a.conv.waiting === b.conv.waiting && a.conv.tools === b.conv.tools)
+  return same && samePlace && sameTools
 }
 
 const labels: Record<MessageStatus, string> = { in_window: 'seen by the model', evicted: 'not in the window', summarized: 'summarized', failed: 'failed', stopped: 'stopped', replaced: 'replaced' }
@@ -50,11 +60,9 @@ function StatusChip({ place, onExplain }: { place?: Place; onExplain: () => void
   )
 }
 
-type WithPlace = MessageProps & { place?: Place }
-
 const hidden = 'opacity-0 transition-opacity group-focus-within:opacity-100 group-hover:opacity-100 pointer-coarse:opacity-100'
 
-function UserMessage({ conv, message, index, editing, onEdit, onExplain, place }: WithPlace) {
+function UserMessage({ conv, message, index, editing, onEdit, onExplain, place }: MessageProps) {
   const text = textOf(message.parts)
   const files = message.parts.filter((p) => p.type === 'file')
   if (editing) {
@@ -70,7 +78,7 @@ function UserMessage({ conv, message, index, editing, onEdit, onExplain, place }
           <IconButton small icon={Pencil} label="Edit and resend" data-edit="" onClick={() => onEdit(true)} />
           <CopyButton text={text} />
         </div>
-        <StatusChip place={place} onExplain={onExplain} />
+        <StatusChip place={place} onExplain={() => onExplain(message.id)} />
         {text && <div className="max-w-[85%] rounded-2xl rounded-br-md bg-sunken px-4 py-2.5 break-words whitespace-pre-wrap">{text}</div>}
       </div>
     </div>
@@ -101,7 +109,7 @@ function Editor({ text, onCancel, onSave }: { text: string; onCancel: () => void
   )
 }
 
-function AssistantMessage({ flow, conv, message, index, last, onExplain, place }: WithPlace) {
+function AssistantMessage({ flow, conv, message, index, last, onExplain, place }: MessageProps) {
   const streaming = last && conv.busy
   const text = textOf(message.parts)
   return (
@@ -112,7 +120,7 @@ function AssistantMessage({ flow, conv, message, index, last, onExplain, place }
       ) : (
         <div className="flex flex-wrap items-center gap-1">
           {place?.stopped && <Badge tone="neutral">stopped</Badge>}
-          <StatusChip place={place} onExplain={onExplain} />
+          <StatusChip place={place} onExplain={() => onExplain(message.id)} />
           <div className={cx('flex items-center', !last && hidden)}>
             <IconButton small icon={RotateCcw} label="Retry" onClick={() => void conv.retry(index)} />
             {text && <CopyButton text={text} />}

@@ -1,5 +1,5 @@
 import { ArrowDown, PanelRight } from 'lucide-react'
-import { useEffect, useMemo, useRef, useState } from 'react'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { Dialog, IconButton } from '@/components/ui'
 import { ContextPanel } from '@/context/panel'
 import { fieldsOf, initialValues, requestBody } from '@/lib/schema'
@@ -37,11 +37,11 @@ export function ChatPage({ flow, id, initial, run }: ChatPageProps) {
     localStorage.setItem('qtype.panel', panel ? 'closed' : 'open')
     setPanel(!panel)
   }
-  const explain = (messageID: string) => {
+  const explain = useCallback((messageID: string) => {
     setSelected(messageID)
     if (wide) setPanel(true)
     else setSheet(true)
-  }
+  }, [wide])
   const context = <ContextPanel conv={conv} id={id} selected={selected} onSelect={setSelected} onClose={togglePanel} />
   const firstInput = fields.length > 0 && conv.chat.messages.length === 0
   return (

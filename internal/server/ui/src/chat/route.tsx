@@ -2,12 +2,13 @@ import { useQuery } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { ProblemCard } from '@/components/problem'
 import { Skeleton } from '@/components/ui'
-import { getAllMessages, getSession } from '@/lib/api'
+import { getNewest, getSession } from '@/lib/api'
 import { asProblem } from '@/lib/problem'
 import { textOf, toChat, type ChatMessage } from '@/lib/transcript'
 import type { Flow } from '@/lib/types'
 import { FlowHeader } from '@/shell/header'
 import { keptMessages, readPending } from './draft'
+import { shownAtFirst } from './conversation'
 import { isUnsent, markSent, useDraft } from './drafts'
 import { ChatPage } from './page'
 
@@ -32,7 +33,7 @@ async function load(id: string) {
   try {
     const detail = await getSession(id)
     const memory = detail.memories?.[0]?.id
-    const stored = memory ? await getAllMessages(id, memory) : []
+    const stored = memory ? (await getNewest(id, memory, shownAtFirst)).messages : []
     return { detail, chat: memory ? toChat(stored) : keptMessages<ChatMessage>(id) }
   } catch (error) {
     if (asProblem(error).status === 404) return { detail: undefined, chat: keptMessages<ChatMessage>(id) }

@@ -1,5 +1,5 @@
 import { ChevronRight } from 'lucide-react'
-import { useMemo, useState } from 'react'
+import { memo, useMemo, useState } from 'react'
 import { Badge, cx } from '@/components/ui'
 import { count, plural } from '@/lib/format'
 import { contentOf } from '@/lib/transcript'
@@ -7,7 +7,7 @@ import type { ContextBlock, ContextState, StoredMessage } from '@/lib/types'
 import { kindOf } from './kinds'
 
 /** The blocks of the next call in their order, with a line where flushed messages were. */
-export function Blocks({ context: c, messages }: { context: ContextState; messages: StoredMessage[] }) {
+export const Blocks = memo(function Blocks({ context: c, messages }: { context: ContextState; messages: StoredMessage[] }) {
   const [all, setAll] = useState(false)
   const every = useMemo(() => withMessages(c.blocks ?? [], messages), [c.blocks, messages])
   const hidden = all ? 0 : Math.max(0, every.length - most)
@@ -37,7 +37,7 @@ export function Blocks({ context: c, messages }: { context: ContextState; messag
       {blocks.length === 0 && <li className="px-3 py-2 text-dim">Nothing yet.</li>}
     </ol>
   )
-}
+})
 
 // More blocks are shown on request.
 const most = 40

@@ -1,9 +1,10 @@
+import { memo } from 'react'
 import { clock, count, plural } from '@/lib/format'
 import type { ContextState } from '@/lib/types'
 import { sentence } from './explanation'
 
 /** When messages left the window, newest first, and why. */
-export function Flushes({ context }: { context: ContextState }) {
+export const Flushes = memo(function Flushes({ context }: { context: ContextState }) {
   const flushes = [...(context.flushes ?? [])].reverse()
   return (
     <ol className="flex flex-col gap-2.5 border-l-2 border-line-strong pl-3">
@@ -20,4 +21,4 @@ export function Flushes({ context }: { context: ContextState }) {
       ))}
     </ol>
   )
-}
+})

@@ -1,4 +1,4 @@
-import { useRef, type KeyboardEvent } from 'react'
+import { memo, useRef, type KeyboardEvent } from 'react'
 import { cx } from '@/components/ui'
 import { count } from '@/lib/format'
 import type { MessageStatus, StoredMessage } from '@/lib/types'
@@ -21,7 +21,7 @@ interface MessageMapProps {
 }
 
 /** One cell for each stored message: what the model sees is filled, what it no longer sees is hatched. */
-export function MessageMap({ messages, owners, selected, onSelect }: MessageMapProps) {
+export const MessageMap = memo(function MessageMap({ messages, owners, selected, onSelect }: MessageMapProps) {
   const list = useRef<HTMLDivElement>(null)
   const shown = messages.filter((m) => m.role !== 'system')
   if (shown.length === 0) return <p className="text-[0.88rem] text-dim">No messages are stored yet.</p>
@@ -66,4 +66,4 @@ export function MessageMap({ messages, owners, selected, onSelect }: MessageMapP
       </ul>
     </>
   )
-}
+})

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { X } from 'lucide-react'
-import { useMemo } from 'react'
+import { useCallback, useMemo } from 'react'
 import { ProblemCard } from '@/components/problem'
 import { IconButton, Skeleton } from '@/components/ui'
 import { getContext } from '@/lib/api'
@@ -33,10 +33,10 @@ export function ContextPanel({ conv, id, selected, onSelect, onClose }: ContextP
     placeholderData: (old) => old,
   })
   const owners = useMemo(() => ownersOf(conv), [conv.places])
-  const select = (messageID: string | undefined) => {
+  const select = useCallback((messageID: string | undefined) => {
     onSelect(messageID)
     if (messageID) document.querySelector(`[data-message="${CSS.escape(messageID)}"]`)?.scrollIntoView({ block: 'center', behavior: 'smooth' })
-  }
+  }, [onSelect])
   const c = context.data
   return (
     <div className="flex h-full flex-col">
@@ -62,7 +62,7 @@ export function ContextPanel({ conv, id, selected, onSelect, onClose }: ContextP
         {c && (
           <>
             <Gauge context={c} memory={memories.find((m) => m.id === c.memory)} />
-            <Section title="All messages">
+            <Section title={conv.more ? 'Newest messages' : 'All messages'}>
               <MessageMap messages={conv.stored} owners={owners} selected={selected} onSelect={select} />
               {selected && <Explanation key={selected} place={conv.places.get(selected)} context={c} onClose={() => onSelect(undefined)} />}
             </Section>

@@ -69,24 +69,27 @@ export const decide = (run: string, answer: { id: string; approved?: boolean; re
 export const getSessions = (q: string, cursor?: string) =>
   call<{ sessions: T.SessionInfo[] | null; next?: string | null }>(`sessions${query({ q, cursor, limit: 40 })}`)
 export const getSession = (id: string) => call<T.SessionDetail>(`sessions/${enc(id)}`)
-export const getMessages = (id: string, memory?: string, before?: string | number) =>
+const getMessages = (id: string, memory: string | undefined, before: string | number | undefined, limit: number) =>
   call<{ messages: T.StoredMessage[] | null; previous?: string | number | null }>(
-    `sessions/${enc(id)}/messages${query({ memory, before, limit: 200 })}`,
+    `sessions/${enc(id)}/messages${query({ memory, before, limit })}`,
   )
-// The newest messages of a session; older ones are in its export.
-const mostPages = 5
 
-/** The messages of a session, oldest first, at most the newest 1,000. */
-export async function getAllMessages(id: string, memory?: string): Promise<T.StoredMessage[]> {
+// The server's limit.
+const mostOfPage = 200
+
+/** The newest messages of a session, oldest first: about as many as are wanted, in whole turns. */
+export async function getNewest(id: string, memory: string | undefined, wanted: number): Promise<{ messages: T.StoredMessage[]; more: boolean }> {
   let all: T.StoredMessage[] = []
   let before: string | number | undefined
-  for (let page = 0; page < mostPages; page++) {
-    const { messages, previous } = await getMessages(id, memory, before)
+  for (;;) {
+    const { messages, previous } = await getMessages(id, memory, before, Math.min(mostOfPage, wanted - all.length))
     all = [...(messages ?? []), ...all]
-    if (previous === null || previous === undefined) break
+    if (previous === null || previous === undefined) return { messages: all, more: false }
+    const whole = all.filter((m) => m.turn !== all[0].turn) // the first turn may have begun before
+    if (all.length >= wanted && whole.length > 0) return { messages: whole, more: true }
+    if (all.length >= wanted) wanted += mostOfPage
     before = previous
   }
-  return all
 }
 
 export const getContext = (id: string, memory?: string) => call<T.ContextState>(`sessions/${enc(id)}/context${query({ memory })}`)

@@ -35,7 +35,8 @@ export function ago(time: string | undefined, now = Date.now()): string {
   return new Date(time).toLocaleDateString(undefined, { day: 'numeric', month: 'short' })
 }
 
-export const clock = (time: string) => new Date(time).toLocaleString(undefined, { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' })
+const clockFormat = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' })
+export const clock = (time: string) => clockFormat.format(new Date(time))
 
 /** The heading of a list by day: Today, Yesterday, or a date. */
 export function dayOf(time: string | undefined, now = new Date()): string {

@@ -195,3 +195,34 @@ test('feedback is sent with the ids of the answer', async ({ page }) => {
   const { feedback } = await (await configure(page, {})).json()
   expect(feedback).toEqual([{ span_id: '7d1f0c55a0b94e21', trace_id: '0f6c1d1f9a3e4c0b8d2e7a5c4b3a2910', run: 'run-1', feedback: { type: 'thumbs', value: true } }])
 })
+
+test('a long conversation shows its newest messages, and earlier ones on request', async ({ page }) => {
+  const stored = Array.from({ length: 600 }, (_, i) => {
+    const turn = Math.floor(i / 2) + 1
+    const [role, text] = i % 2 ? ['assistant', `Answer ${turn}.`] : ['user', `Question ${turn}?`]
+    return { id: `m${i + 1}`, seq: i + 1, turn, role, parts: [{ type: 'text', text }], tokens: 5, status: turn > 290 ? 'in_window' : 'evicted' }
+  })
+  const requests: string[] = []
+  await page.route(/\/sessions\/c-long\/messages/, (route) => {
+    const query = new URL(route.request().url()).searchParams
+    requests.push(query.toString())
+    const end = query.has('before') ? stored.findIndex((m) => m.seq === Number(query.get('before'))) : stored.length
+    const messages = stored.slice(Math.max(0, end - Number(query.get('limit'))), end)
+    return route.fulfill({ json: { messages, previous: messages[0].seq > 1 ? messages[0].seq : null } })
+  })
+  await page.route(/\/sessions\/c-long$/, (route) =>
+    route.fulfill({ json: { id: 'c-long', title: 'Long', flow: 'triage', run: null, memories: [{ id: 'chat_memory', policy: 'message_window', messages: 600, in_window: 20 }] } }))
+  await page.goto('chat/triage/c-long')
+  const questions = page.getByRole('article', { name: 'You' })
+  await expect(page.getByText('Answer 300.')).toBeVisible()
+  await expect(questions).toHaveCount(19)
+  expect(requests.every((r) => r.includes('limit=40'))).toBe(true)
+  await page.getByRole('button', { name: 'Earlier messages' }).click()
+  await expect(questions).toHaveCount(119)
+  await expect(page.getByText('Question 282?')).toBeInViewport() // the place in the conversation stays
+  expect(await questions.allTextContents()).toEqual(Array.from({ length: 119 }, (_, i) => expect.stringContaining(`Question ${182 + i}?`)))
+  await page.getByRole('button', { name: 'Earlier messages' }).click()
+  await page.getByRole('button', { name: 'Earlier messages' }).click()
+  await expect(questions).toHaveCount(300)
+  await expect(page.getByRole('button', { name: 'Earlier messages' })).toHaveCount(0)
+})
