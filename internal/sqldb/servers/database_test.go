@@ -176,10 +176,13 @@ func TestQuery_Parameters(t *testing.T) {
 func TestQuery_PostgresArrays(t *testing.T) {
 	h := testDatabases(t)[1]
 	for text, want := range map[string]string{
-		"SELECT 1 AS x WHERE 7 = ANY(:ids)":                      "int64=1",
-		"SELECT ARRAY[1,NULL,3]::int[] AS x WHERE 7 = ANY(:ids)": `[]interface {}=["1",null,"3"]`,
-		"SELECT :ids::jsonb AS x":                                `string="[7, 8]"`,
-		"SELECT '12:30'::time::text || :ids::int[]::text AS x":   `string="12:30:00{7,8}"`,
+		"SELECT 1 AS x WHERE 7 = ANY(:ids)":                                "int64=1",
+		"SELECT ARRAY[1,NULL,3]::int[] AS x WHERE 7 = ANY(:ids)":           `[]interface {}=["1",null,"3"]`,
+		"SELECT ARRAY[[1,2],[NULL,4],[5,6]] AS x WHERE 7 = ANY(:ids)":      `[]interface {}=[["1","2"],[null,"4"],["5","6"]]`,
+		"SELECT ARRAY[[['a'],['b,\"c']]]::text[] AS x WHERE 7 = ANY(:ids)": `[]interface {}=[[["a"],["b,\"c"]]]`,
+		"SELECT '{}'::int[] AS x WHERE 7 = ANY(:ids)":                      `[]interface {}=[]`,
+		"SELECT :ids::jsonb AS x":                                          `string="[7, 8]"`,
+		"SELECT '12:30'::time::text || :ids::int[]::text AS x":             `string="12:30:00{7,8}"`,
 	} {
 		rows, err := queryRows(t, open(t, h.address, text), []any{int64(7), int64(8)})
 		if err != nil || strings.Join(rows, " ") != want {

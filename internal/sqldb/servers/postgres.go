@@ -98,11 +98,11 @@ func postgresValue(typ string) func(any) any {
 		array, known := types.TypeForName(strings.ToLower(typ))
 		return func(v any) any {
 			text, isText := v.(string)
-			var items []*string
+			var items pgtype.Array[*string]
 			if !known || !isText || types.Scan(array.OID, pgtype.TextFormatCode, []byte(text), &items) != nil {
 				return v
 			}
-			return texts(items)
+			return nested(items.Elements, items.Dims)
 		}
 	}
 	return func(v any) any {
@@ -126,7 +126,16 @@ func postgresValue(typ string) func(any) any {
 	}
 }
 
-func texts(items []*string) []any {
+// nested returns the elements of an array as lists, one in the other for each dimension.
+func nested(items []*string, dimensions []pgtype.ArrayDimension) []any {
+	if len(dimensions) > 1 {
+		out := make([]any, dimensions[0].Length)
+		size := len(items) / len(out)
+		for i := range out {
+			out[i] = nested(items[i*size:(i+1)*size], dimensions[1:])
+		}
+		return out
+	}
 	out := make([]any, len(items))
 	for i, item := range items {
 		if item != nil {
