@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 
@@ -28,6 +29,9 @@ type Rows struct {
 
 // Read reads a file in any of the formats, which its content decides.
 func Read(text []byte) (Rows, error) {
+	if !utf8.Valid(text) {
+		return Rows{}, errors.New("the file is not UTF-8 text")
+	}
 	rows, err := read(text)
 	if err != nil {
 		return Rows{}, err

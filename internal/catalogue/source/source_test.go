@@ -91,6 +91,13 @@ func TestRead_ModelsDev(t *testing.T) {
 	}
 }
 
+// TestRead_Encoding: a name is never changed to be read.
+func TestRead_Encoding(t *testing.T) {
+	if _, err := source.Read([]byte("{\"openai\": {\"models\": {\"z\xffz\": {\"cost\": {\"input\": 1}}}}}")); err == nil || err.Error() != "the file is not UTF-8 text" {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 // TestRead_Invalid leaves out the rows with wrong values, and reads the others.
 func TestRead_Invalid(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -298,7 +298,7 @@ fetched without this command. Review the file: its rows decide what calls cost.`
 			if to == "-" {
 				to = "" // standard output
 			}
-			if before, err := os.ReadFile(to); to != "" && err == nil && !source.Written(before) {
+			if to != "" && !isReplaceable(to) {
 				return terminal.Usagef("%s was not written by this command: choose another file with -o", output)
 			}
 			if err := s.WriteTo(to, string(made)); err != nil {
@@ -318,6 +318,20 @@ fetched without this command. Review the file: its rows decide what calls cost.`
 	}
 	c.Flags().StringVarP(&output, "output", "o", loader.CatalogueFile, "write `FILE`; - is standard output")
 	return c
+}
+
+// isReplaceable reports whether nothing is at a path, a folder, which cannot be written, or a file of this
+// command. A pipe or a device is not read: it may never end.
+func isReplaceable(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || info.IsDir() {
+		return true
+	}
+	if !info.Mode().IsRegular() {
+		return false
+	}
+	before, err := readLocal(path)
+	return err == nil && source.Written(before)
 }
 
 // maxReported is how many wrong rows are named.
