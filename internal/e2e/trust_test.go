@@ -121,7 +121,6 @@ var unrelated = map[string]string{
 	"internal/command/serve.go:run":                         "a flag or a setting of the user",
 	"internal/authoring/file_kinds.go:SetVariables":         "a lookup, filtered by the loader",
 	"internal/cli/author/model_flag.go:today":               "a variable of the user, which no document names",
-	"internal/cli/author/models.go:newModelsUpdate":         "a file that the user names",
 	"internal/cli/author/models.go:readSource":              "a file or an address that the user names",
 	"internal/cli/author/models.go:readLocal":               "a file or an address that the user names",
 	"loader/catalogue.go:readRows":                          "a file that the user names by QTYPE_MODELS",
