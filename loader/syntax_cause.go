@@ -26,7 +26,8 @@ func causeOf(text []byte, pos *positions, err *yaml.LoadError) (cause, bool) {
 		return found, true
 	}
 	if mark := conflictMark().FindIndex(text); mark != nil {
-		return cause{mark[0], "the file has marks of a merge conflict", "keep one of the versions, and remove the lines of <<<<<<<, ======= and >>>>>>>"}, true
+		sign := text[mark[0] : mark[0]+len("<<<<<<<")]
+		return cause{mark[0], fmt.Sprintf("%s is a mark of a merge conflict", sign), "keep one of the versions, and remove the lines of <<<<<<<, ======= and >>>>>>>"}, true
 	}
 	switch {
 	case strings.Contains(err.Message, "could not find expected ':'"):
@@ -100,8 +101,8 @@ func dashWithoutSpace(text []byte, at int) (cause, bool) {
 	return cause{}, false
 }
 
-// conflictMark matches the first mark of a merge conflict of git.
-var conflictMark = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^<{7}( |$)`) })
+// conflictMark matches the first mark of a merge conflict of git, also of one that was removed in part.
+var conflictMark = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^(?:(?:<{7}|>{7}|\|{7})(?: |\r?$)|={7}\r?$)`) })
 
 // loneWord matches a line with a word only, with or without a dash.
 var loneWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^( *(?:- +)?)([A-Za-z_][\w-]*)\s*$`) })

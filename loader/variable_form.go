@@ -122,9 +122,9 @@ func otherForm(name string) string {
 func (b *builder) reportForms(made *node, start, end int) (wrong bool) {
 	for _, bad := range badVariables(made.text) {
 		span := made.span
-		if i := strings.Index(string(b.file.Text[start:end]), bad.written); i >= 0 {
-			span = source.Span{File: b.file, Start: b.pos.at(start + i), End: b.pos.at(start + i + len(bad.written))}
-			start += i + len(bad.written)
+		if found := folded(bad.written).FindIndex(b.file.Text[start:end]); found != nil {
+			span = source.Span{File: b.file, Start: b.pos.at(start + found[0]), End: b.pos.at(start + found[1])}
+			start += found[1]
 		}
 		found := ruleVariable.At(span, "%s", bad.message).WithHint("%s", bad.hint)
 		if bad.literal {
@@ -134,4 +134,13 @@ func (b *builder) reportForms(made *node, start, end int) (wrong bool) {
 		b.diags.add(found)
 	}
 	return wrong
+}
+
+// folded returns a pattern for a text of a scalar as it is written: white space may contain the ends of lines.
+func folded(text string) *regexp.Regexp {
+	var words []string
+	for word := range strings.FieldsSeq(text) {
+		words = append(words, regexp.QuoteMeta(word))
+	}
+	return regexp.MustCompile(strings.Join(words, `[\\\s]+`))
 }

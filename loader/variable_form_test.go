@@ -18,6 +18,7 @@ func TestVariableForms(t *testing.T) {
 		{"${A} ${A:-} ${A:-b c} $A {a} $ {", "", "alpha alpha alpha $A {a} $ {"},
 		{"${A:-${B:-c}}", "1:6: error: a default cannot contain another variable; the first } ends it: write a text", ""},
 		{"x ${A:?need it} ${B}", "1:8: error: ${NAME:?text} is a form of other programs; write ${A}: a run refuses a variable without a value", ""},
+		{"http://x\n\n   y ${A:?need\n  it} ${B}", "3:6: error: ${NAME:?text} is a form of other programs; write ${A}: a run refuses a variable without a value", ""},
 		{"${A:=b}", "1:6: error: ${NAME:=text} is a form of other programs; write ${A:-…}", ""},
 		{"${A:+b}", "1:6: error: ${NAME:+text} is a form of other programs; write ${NAME}, or ${NAME:-text} with a default", ""},
 		{"${env:A}", "1:6: error: ${env:NAME} is a form of other programs; write ${A}", ""},

@@ -54,6 +54,20 @@ func (p *StepPlan) ApprovedTools() []string {
 	return s.ApprovedTools()
 }
 
+// DecidedByRoles returns the entries of the step about whose calls only people with a role may decide.
+func (p *StepPlan) DecidedByRoles() []*Approval {
+	s, ok := p.Step.(interface{ decidedByRoles() []*Approval })
+	if !ok {
+		return nil
+	}
+	return s.decidedByRoles()
+}
+
+// decidedByRoles returns the entries that name roles only.
+func (a *Agent) decidedByRoles() []*Approval {
+	return slices.DeleteFunc(slices.Clone(a.Approve), func(e *Approval) bool { return len(e.By) == 0 || slices.Contains(e.By, ByCaller) })
+}
+
 // NeedsApproval reports whether the step may call tools that require approval.
 func (p *StepPlan) NeedsApproval() bool { return len(p.ApprovedTools()) > 0 }
 

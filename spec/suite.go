@@ -81,9 +81,9 @@ type Turn struct {
 	Sent []*RequestAssertion `yaml:"sent"`
 	// Calls are assertions on the calls of tools in the turn, by agents and by steps.
 	Calls []*CallAssertion `yaml:"calls"`
-	// CallOrder are ids of tools that are called in this order in the turn. Other calls may be between them.
+	// CallOrder are ids of tools that are called in this order in the turn. Other calls may be between them. An empty list is an error: calls with calls: 0 asserts that a tool is not called.
 	CallOrder []string `yaml:"call_order" names:"tool"`
-	// Reject are the ids of tools whose calls are rejected where they need approval. All other calls are approved.
+	// Reject are the ids of tools whose calls are rejected. An agent of the flow has them under approve. All other calls are approved.
 	Reject []string `yaml:"reject" names:"tool"`
 	// Files are assertions on files of the fixtures after the turn, such as those that the turn has written.
 	Files []*FileAssertion `yaml:"files"`

@@ -24,6 +24,11 @@ func doubledBraces() rule {
 		check: on(func(p *ruleContext, s *spec.PromptTemplate) {
 			for _, one := range doubledInputs(s) {
 				name := strings.TrimSpace(strings.Trim(one.text, "{}"))
+				if one.dollar {
+					p.list.Add(p.reportAt(within(placeOf(s, "template", "id"), one.place), "the template of step %q prints $%s as ${ %s }", s.ID, one.text, name).
+						WithHint("write ${DOLLAR:-$}{%s} for a $ and the value of %q; ${%s} is an environment variable", name, name, name))
+					continue
+				}
 				p.list.Add(p.reportAt(within(placeOf(s, "template", "id"), one.place), "the template of step %q prints %s as { %s }", s.ID, one.text, name).
 					WithHint("did you mean \"{%s}\"? templates have single braces", name).
 					WithSuggestion("{" + name + "}").WithInside(one.text))
@@ -58,7 +63,7 @@ func doubledInputs(s *spec.PromptTemplate) []placeholder {
 		text := s.Template[at[0]:at[1]]
 		name := strings.Trim(text, "{}")
 		if len(text)-len(name) == 4 && strings.HasPrefix(text, "{{") && strings.HasSuffix(text, "}}") && containsPort(ins, strings.TrimSpace(name)) {
-			found = append(found, placeholder{text: text, name: strings.TrimSpace(name), place: excerptAt(s.Template, at[0], len(text))})
+			found = append(found, placeholder{text: text, name: strings.TrimSpace(name), place: excerptAt(s.Template, at[0], len(text)), dollar: strings.HasSuffix(s.Template[:at[0]], "$")})
 		}
 	}
 	return found

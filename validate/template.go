@@ -9,7 +9,8 @@ type placeholder struct {
 	problem string // why the placeholder is invalid; empty if it is valid
 	// The parts of a valid one after the name, as of prompttemplate.Piece.
 	conversion, spec string
-	at               int // its first byte
+	at               int  // its first byte
+	dollar           bool // a $ is before it
 	place            excerpt
 }
 

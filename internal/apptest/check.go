@@ -173,14 +173,34 @@ func (c *checker) checkTurn(t *spec.Turn, flow *spec.Flow) {
 	for _, s := range NonNil(t.Sent) {
 		c.checkID(SpanOf(s, "id"), "chat model", s.ID, spec.IDs(chatModels(c.app)))
 	}
-	c.checkCalls(t)
+	c.checkCalls(t, flow)
+}
+
+// checkReject checks that an agent of the flow asks before it calls the tools whose calls a turn rejects.
+func (c *checker) checkReject(t *spec.Turn, flow *spec.Flow) {
+	ids := spec.IDs(c.app.Tools)
+	var approved []string
+	for s := range flow.Plan().All() {
+		approved = append(approved, s.ApprovedTools()...)
+	}
+	for i, id := range t.Reject {
+		place := t.Position().Field("reject").Index(i).Span()
+		switch {
+		case !slices.Contains(ids, id):
+			c.checkID(place, "tool", id, ids)
+		case !slices.Contains(approved, id):
+			c.list.Add(ruleInvalid.At(place, "no agent of flow %s has tool %s under approve: its calls cannot be rejected", flow.ID, id).
+				WithHint("add it to approve of the agent, or remove it here").WithNearest(id, approved))
+		}
+	}
 }
 
 // checkCalls checks the tools that a turn names.
-func (c *checker) checkCalls(t *spec.Turn) {
+func (c *checker) checkCalls(t *spec.Turn, flow *spec.Flow) {
 	ids := spec.IDs(c.app.Tools)
-	for i, id := range t.Reject {
-		c.checkID(t.Position().Field("reject").Index(i).Span(), "tool", id, ids)
+	c.checkReject(t, flow)
+	if place, ok := t.Position().Lookup("call_order"); ok && len(t.CallOrder) == 0 && t.Position().Complete("call_order") {
+		c.list.Add(ruleInvalid.At(place.Span(), "an empty call_order asserts nothing").WithHint("name the tools in their order; calls: [{id: …, calls: 0}] asserts that a tool is not called"))
 	}
 	for i, id := range t.CallOrder {
 		place := t.Position().Field("call_order").Index(i).Span()

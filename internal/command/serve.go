@@ -23,8 +23,10 @@ import (
 	"github.com/qtype-dev/qtype/internal/server"
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/validate"
 )
@@ -187,6 +189,9 @@ func (c *serveCommand) run(ctx context.Context, path string) (err error) {
 	if validate.DeclaresNothing(p.Document) {
 		return fmt.Errorf("%s declares nothing to serve: add a flow", path)
 	}
+	if control.Authentication() != "oidc" {
+		c.warnRoles(p.Document.Application)
+	}
 	app, err := c.open(p)
 	if err != nil {
 		return err
@@ -201,6 +206,23 @@ func (c *serveCommand) run(ctx context.Context, path string) (err error) {
 	defer func() { appflags.CloseApp(ctx, s.App(), &err) }() // perhaps another one by then
 	defer closeEngine()
 	return c.serve(ctx, s, p, path)
+}
+
+// warnRoles warns of calls that nobody can approve: only tokens of an OpenID provider have roles.
+func (c *serveCommand) warnRoles(app *spec.Application) {
+	warned := map[*spec.Approval]bool{}
+	for _, f := range app.Flows {
+		for s := range f.Plan().All() {
+			for _, entry := range s.DecidedByRoles() {
+				if warned[entry] {
+					continue
+				}
+				warned[entry] = true
+				fmt.Fprintf(c.Err, "warning: %s: nobody has %s without --oidc-issuer: calls of tool %s cannot be approved\n",
+					entry.Position().Span(), textfmt.List(entry.By), terminal.Clean(entry.Tool.ID))
+			}
+		}
+	}
 }
 
 // checkEngine rejects flags that an engine does not have.

@@ -129,10 +129,18 @@ func TestApprovals_ByRoleOfTasks(t *testing.T) {
 			Message string
 		}
 	}
-	s.post("/a2a", send("", "refund order 8"), eve...).into(t, &task)
+	sent := s.post("/a2a", send("", "refund order 8"), eve...)
+	sent.into(t, &task)
+	if strings.Contains(sent.body, "Answer approve") || !strings.Contains(sent.body, "waits for the approval of role:desk") {
+		t.Errorf("A2A asks a caller who may not decide: %s", sent.body)
+	}
 	s.post("/a2a", send(`,"taskId":"`+task.Result.Task.ID+`"`, "approve"), eve...).into(t, &task)
 	if task.Error.Code != -31403 || !strings.Contains(task.Error.Message, "the role desk") {
 		t.Errorf("A2A: %+v", task)
+	}
+	chat := s.post("/v1/chat/completions", `{"model":"talk","messages":[{"role":"user","content":"refund order 8"}]}`, eve...)
+	if chat.status != http.StatusUnprocessableEntity || strings.Contains(chat.body, "/answer") || !strings.Contains(chat.body, "needs the approval of role:desk") {
+		t.Errorf("/v1: %d %s", chat.status, chat.body)
 	}
 	var response struct {
 		ID     string

@@ -43,6 +43,8 @@ func TestRun_Calls(t *testing.T) {
 		`sent: [{id: clerk, some_contain: [elephant]}]`:        {`QT803 none of 2 requests to clerk contains "elephant"`},
 		`calls: [{id: look_up}, {id: look_up, arguments: {}}]`: {"QT802 nothing is asserted on the calls of tool look_up", "QT802 nothing is asserted on the calls of tool look_up"},
 		`calls: [{id: look_up, function: found, calls: 0}]`:    {`QT801 tool look_up has no function "found"`},
+		`reject: [look_up]`:                                    {"QT802 no agent of flow main has tool look_up under approve: its calls cannot be rejected"},
+		`call_order: []`:                                       {"QT802 an empty call_order asserts nothing"},
 		`calls: [{id: pay}], call_order: [x], reject: [y]`:     {`QT801 no tool has the id "y"`, `QT801 no tool has the id "x"`, `QT801 no tool has the id "pay"`},
 	} {
 		folder := t.TempDir()

@@ -3,6 +3,7 @@ package author
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -44,6 +45,8 @@ is 1 if there would be errors.`,
   qtype diff --format json old.qtype.yaml new.qtype.yaml`,
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
+			case c.Flags().Changed("git") && strings.TrimSpace(d.git) == "":
+				return terminal.Usagef("--git needs the name of a commit, such as HEAD or main")
 			case d.git != "" && len(d.models) > 0:
 				return terminal.Usagef("--git excludes --model")
 			case d.git != "":

@@ -32,6 +32,9 @@ func openRevision(ctx context.Context, name, document string) (*revision, error)
 		return nil, err
 	}
 	root, err := git(ctx, folder, "rev-parse", "--show-toplevel")
+	if bare, _ := git(ctx, folder, "rev-parse", "--is-inside-work-tree"); strings.TrimSpace(string(bare)) == "false" {
+		return nil, fmt.Errorf("--git: %s is in a repository without a work tree, which has no files to compare: use a clone", folder)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("--git: %w", err)
 	}
@@ -65,9 +68,41 @@ func (r *revision) open(ctx context.Context, path string) (io.ReadCloser, error)
 	out, err := run(ctx, r.root, strings.NewReader(object+"\n"), "cat-file", "--batch", "--follow-symlinks")
 	head, text, _ := bytes.Cut(out, []byte("\n"))
 	if err != nil || !bytes.Contains(head, []byte(" blob ")) || bytes.HasSuffix(head, []byte(" missing")) {
+		if inner := r.submodule(ctx, folder); inner != nil {
+			return inner.open(ctx, path)
+		}
 		return nil, &notInRevision{r.name}
 	}
 	return io.NopCloser(bytes.NewReader(bytes.TrimSuffix(text, []byte("\n")))), nil
+}
+
+// submodule returns the commit that the repository has of the submodule that contains a folder; nil
+// if there is none below the root, or it is not checked out.
+func (r *revision) submodule(ctx context.Context, folder string) *revision {
+	var root string // that of the outermost submodule below r.root
+	for top := folder; top != r.root; {
+		out, err := git(ctx, top, "rev-parse", "--show-toplevel")
+		if err != nil {
+			return nil
+		}
+		if top = filepath.FromSlash(strings.TrimSpace(string(out))); top == r.root {
+			break
+		}
+		root = top
+		if out, err = git(ctx, top, "rev-parse", "--show-superproject-working-tree"); err != nil || len(bytes.TrimSpace(out)) == 0 {
+			return nil
+		}
+		top = filepath.FromSlash(strings.TrimSpace(string(out)))
+	}
+	rel, err := filepath.Rel(r.root, root)
+	if root == "" || err != nil || !filepath.IsLocal(rel) {
+		return nil
+	}
+	commit, err := git(ctx, r.root, "rev-parse", "--verify", "--quiet", "--end-of-options", r.commit+":"+filepath.ToSlash(rel))
+	if err != nil {
+		return nil
+	}
+	return &revision{name: r.name, commit: strings.TrimSpace(string(commit)), root: root}
 }
 
 // notInRevision reports a file that a commit does not have.

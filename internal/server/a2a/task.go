@@ -9,6 +9,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/internal/server/schema"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
 )
@@ -74,9 +75,12 @@ func message(info sdk.TaskInfo, run *runs.Run, kind string, parts ...*sdk.Part) 
 func question(pending []*runs.Request) []*sdk.Part {
 	var lines []string
 	for _, r := range pending {
-		if r.Kind == runs.Approval {
+		switch {
+		case r.Kind == runs.Approval && !r.CallerDecides():
+			lines = append(lines, fmt.Sprintf("The call of %s with %s waits for the approval of %s.", r.Tool, r.Arguments, textfmt.List(r.By)))
+		case r.Kind == runs.Approval:
 			lines = append(lines, fmt.Sprintf("Approve the call of %s with %s? Answer approve or reject.", r.Tool, r.Arguments))
-		} else {
+		default:
 			lines = append(lines, fmt.Sprintf("Run the tool %s with %s and answer with its result.", r.Tool, r.Arguments))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/internal/server/schema"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -149,7 +150,12 @@ func chatCallOf(run string, r *runs.Request) chatCall {
 // approvalNeeded returns the problem of a run that waits for an approval, nil if it does not.
 func approvalNeeded(run string, pending []*runs.Request) *problem.Problem {
 	for _, r := range pending {
-		if r.Kind == runs.Approval {
+		switch {
+		case r.Kind != runs.Approval:
+		case !r.CallerDecides():
+			return problem.New(http.StatusUnprocessableEntity, "approval_required",
+				"the call of tool %s needs the approval of %s: run %s waits for it", r.Tool, textfmt.List(r.By), run)
+		default:
 			return problem.New(http.StatusUnprocessableEntity, "approval_required",
 				"the call of tool %s needs an approval, for which chat completions have no form: run %s waits for POST /runs/%s/answer; /v1/responses can ask for it", r.Tool, run, run)
 		}

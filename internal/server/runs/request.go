@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/qtype-dev/qtype/internal/redact"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
 )
@@ -38,6 +39,9 @@ type Request struct {
 	By          []string        `json:"by,omitempty"`      // approval: who may decide, as spec.Approval.By; empty: the caller
 	Decider     string          `json:"decider,omitempty"` // request.answered: who has answered; empty without authentication
 }
+
+// CallerDecides reports whether whoever has started the run may decide about an approval.
+func (r *Request) CallerDecides() bool { return spec.MayDecide(r.By, nil, true) }
 
 // Answer is a client's answer to a Request.
 type Answer struct {
