@@ -19,7 +19,10 @@ import (
 const maxShared = 512 << 20
 
 type workbook struct {
-	parts  map[string]*zip.File
+	parts map[string]*zip.File // by their names in lower case
+
+	main, sharedStrings, styleSheet string // names of parts
+
 	shared []string
 	styles []dateKind // the meaning of numbers, by cell style
 	apple  bool       // days are counted from 1904
@@ -51,11 +54,11 @@ func (r *Reader) startExcel(file io.ReaderAt, size int64) error {
 	if err != nil {
 		return damaged(err)
 	}
-	b := &workbook{parts: map[string]*zip.File{}}
-	for _, f := range archive.File {
-		b.parts[strings.ToLower(strings.TrimPrefix(f.Name, "/"))] = f
+	b := &workbook{}
+	if err := b.readParts(archive); err != nil {
+		return damaged(err)
 	}
-	if b.parts["xl/workbook.xml"] == nil {
+	if b.parts[b.main] == nil {
 		return &FileError{Path: r.path, Reason: "is a zip archive, not an Excel workbook"}
 	}
 	part, err := r.sheet(b)
@@ -172,11 +175,60 @@ func (r *Reader) sheet(b *workbook) (*zip.File, error) {
 	return part, nil
 }
 
+// relation is a part that another one refers to.
+type relation struct{ kind, part string }
+
+// relations returns the parts that a part refers to, by the ids of the references. The part "" is the archive.
+func (b *workbook) relations(folder, name string) (map[string]relation, error) {
+	found := map[string]relation{}
+	err := b.walk(path.Join(folder, "_rels", name+".rels"), func(_ *xml.Decoder, e xml.StartElement) error {
+		if e.Name.Local == "Relationship" {
+			target := attr(e, "Target")
+			if !strings.HasPrefix(target, "/") {
+				target = path.Join("/", folder, target)
+			}
+			found[attr(e, "Id")] = relation{path.Base(attr(e, "Type")), strings.ToLower(strings.TrimPrefix(target, "/"))}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// readParts finds the parts: the main part, whose name may be any, and those of shared strings and styles.
+func (b *workbook) readParts(archive *zip.Reader) error {
+	b.parts = map[string]*zip.File{}
+	for _, f := range archive.File {
+		b.parts[strings.ToLower(strings.TrimPrefix(f.Name, "/"))] = f
+	}
+	b.main, b.sharedStrings, b.styleSheet = "xl/workbook.xml", "xl/sharedstrings.xml", "xl/styles.xml"
+	parts, err := b.relations("", "")
+	if err != nil {
+		return err
+	}
+	for _, r := range parts {
+		if r.kind == "officeDocument" && path.Dir(r.part) == "xl" {
+			b.main = r.part
+		}
+	}
+	if parts, err = b.relations(path.Split(b.main)); err != nil {
+		return err
+	}
+	for _, r := range parts {
+		switch r.kind {
+		case "sharedStrings":
+			b.sharedStrings = r.part
+		case "styles":
+			b.styleSheet = r.part
+		}
+	}
+	return nil
+}
+
 // sheets returns the sheets of the workbook in their order, at least one.
 func (b *workbook) sheets() ([]sheetPart, error) {
 	var found []sheetPart
 	var ids []string
-	err := b.walk("xl/workbook.xml", func(_ *xml.Decoder, e xml.StartElement) error {
+	err := b.walk(b.main, func(_ *xml.Decoder, e xml.StartElement) error {
 		switch e.Name.Local {
 		case "workbookPr":
 			b.apple = isTrue(attr(e, "date1904"))
@@ -194,22 +246,12 @@ func (b *workbook) sheets() ([]sheetPart, error) {
 	if err != nil {
 		return nil, err
 	}
-	targets := map[string]string{}
-	err = b.walk("xl/_rels/workbook.xml.rels", func(_ *xml.Decoder, e xml.StartElement) error {
-		if e.Name.Local == "Relationship" {
-			targets[attr(e, "Id")] = attr(e, "Target")
-		}
-		return nil
-	})
+	targets, err := b.relations(path.Split(b.main))
 	if err != nil {
 		return nil, err
 	}
 	for i, id := range ids {
-		target := targets[id]
-		if !strings.HasPrefix(target, "/") {
-			target = path.Join("xl", target)
-		}
-		found[i].part = b.parts[strings.ToLower(strings.TrimPrefix(target, "/"))]
+		found[i].part = b.parts[targets[id].part]
 	}
 	if len(found) == 0 {
 		return nil, errors.New("there is no sheet")
@@ -222,7 +264,7 @@ func isTrue(s string) bool { return s == "1" || s == "true" }
 // readShared reads the shared strings. Phonetic readings (rPh) are not part of them.
 func (b *workbook) readShared() error {
 	size := 0
-	return b.walk("xl/sharedstrings.xml", func(dec *xml.Decoder, e xml.StartElement) error {
+	return b.walk(b.sharedStrings, func(dec *xml.Decoder, e xml.StartElement) error {
 		if e.Name.Local != "si" {
 			return nil
 		}

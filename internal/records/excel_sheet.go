@@ -249,7 +249,7 @@ func (s *sheet) shown(c xml.StartElement, kind, raw string) string {
 	return textfmt.Number(x)
 }
 
-// moment returns a number of days as ISO 8601. Excel takes 1900 for a leap year, so
+// moment returns a number of days as ISO 8601, and a duration as hours, minutes and seconds. Excel takes 1900 for a leap year, so
 // its days before March 1900 are off by one. Times of day are numbers below 1.
 func moment(days float64, c dateKind, apple bool) (string, bool) {
 	const last = 2958466 // the day after 9999-12-31
@@ -257,7 +257,8 @@ func moment(days float64, c dateKind, apple bool) (string, bool) {
 		return "", false
 	}
 	if c == timeOnly && days >= 1 && days < 366 {
-		return "", false // a duration in hours, not a time of day
+		at := time.UnixMilli(int64(math.Round(days * 86400e3))).UTC() // a duration in hours, not a time of day
+		return strconv.FormatInt(at.Unix()/3600, 10) + at.Format(":04:05.999"), true
 	}
 	epoch := time.Date(1899, 12, 30, 0, 0, 0, 0, time.UTC)
 	switch {
@@ -281,7 +282,7 @@ func moment(days float64, c dateKind, apple bool) (string, bool) {
 func (b *workbook) readStyles() error {
 	custom := map[string]dateKind{} // the workbook's number formats, by id
 	inCells := false                // in cellXfs, not in the styles that they are based on
-	return b.walk("xl/styles.xml", func(_ *xml.Decoder, e xml.StartElement) error {
+	return b.walk(b.styleSheet, func(_ *xml.Decoder, e xml.StartElement) error {
 		switch e.Name.Local {
 		case "numFmt":
 			custom[attr(e, "numFmtId")] = dateKindOf(attr(e, "formatCode"))

@@ -147,11 +147,29 @@ func TestExcel_Parts(t *testing.T) {
 			<row><c t="e" r="A5"><v>#N/A</v></c></row><row><c t="s" r="A6"><v>7</v></c></row><row/><row><c t="b"><v>0</v></c><c t="d"><v>2024-02-29</v></c></row>
 			<row><c r="A9"><f>1+1</f></c></row><row><c r="A10"><f>1+1</f><v/></c></row><row><c t="str" r="A11"><f>""</f><v></v></c><c><v>1</v></c></row></sheetData><more/></worksheet>`,
 	}))
-	want := []string{`3: name="Yamada" when="1904-01-02"`, `4: name="x" when="1.5"`, `book.xlsx:5: cell A5 has the error #N/A`,
+	want := []string{`3: name="Yamada" when="1904-01-02"`, `4: name="x" when="36:00:00"`, `book.xlsx:5: cell A5 has the error #N/A`,
 		`book.xlsx:6: cell A6 refers to a shared string that does not exist`, `8: name="false" when="2024-02-29"`,
 		`book.xlsx:9: cell A9 has a formula without its result: open the workbook in a spreadsheet program and save it`,
 		`book.xlsx:10: cell A10 has a formula without its result: open the workbook in a spreadsheet program and save it`, `11: name="" when="1"`}
 	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The main part, and the parts that it refers to, may have any names.
+func TestExcel_NamesOfParts(t *testing.T) {
+	const relations = `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">`
+	path := parts(t, map[string]string{
+		"_rels/.rels":  relations + `<Relationship Id="a" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" Target="/xl/Book2.xml"/></Relationships>`,
+		"xl/Book2.xml": `<workbook xmlns:r="r"><sheets><sheet name="S" sheetId="1" r:id="s"/></sheets></workbook>`,
+		"xl/_rels/Book2.xml.rels": relations + `<Relationship Id="s" Type="x/worksheet" Target="mine/one.xml"/>` +
+			`<Relationship Id="t" Type="x/sharedStrings" Target="/xl/texts.xml"/><Relationship Id="u" Type="x/styles" Target="looks.xml"/></Relationships>`,
+		"xl/texts.xml": `<sst><si><t>took</t></si></sst>`,
+		"xl/looks.xml": `<styleSheet><numFmts><numFmt numFmtId="164" formatCode="[h]:mm:ss"/></numFmts><cellXfs><xf numFmtId="0"/><xf numFmtId="164"/></cellXfs></styleSheet>`,
+		"xl/mine/one.xml": `<worksheet><sheetData><row><c t="s"><v>0</v></c></row><row><c s="1"><v>1.25</v></c></row>` +
+			`<row><c s="1"><v>4.1666782407</v></c></row><row><c s="1"><v>0.25</v></c></row></sheetData></worksheet>`,
+	})
+	if diff := cmp.Diff([]string{`2: took="30:00:00"`, `3: took="100:00:01"`, `4: took="06:00:00"`}, read(t, path)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
-	"strings"
 )
 
 // ErrWorkbookSize is the error of a workbook that is larger than the limit of ReadWorkbook.
@@ -21,9 +20,9 @@ func ReadWorkbook(ctx context.Context, in *bytes.Reader, limit int64, visit func
 	if err != nil {
 		return err
 	}
-	b := &workbook{parts: map[string]*zip.File{}, limit: &limit, ctx: ctx}
-	for _, f := range archive.File {
-		b.parts[strings.ToLower(strings.TrimPrefix(f.Name, "/"))] = f
+	b := &workbook{limit: &limit, ctx: ctx}
+	if err := b.readParts(archive); err != nil {
+		return err
 	}
 	sheets, err := b.sheets()
 	if err != nil {

@@ -3,6 +3,7 @@ package format
 import (
 	"bytes"
 	"net/http"
+	"path"
 	"regexp"
 	"strings"
 	"sync"
@@ -91,8 +92,9 @@ func inArchive(file File) (*Format, error) {
 		}
 		return nil, errorf(Damaged, "is damaged or not a complete %s file", f.Label).caused(err)
 	}
+	main := a.mainPart("")
 	for name, part := range map[string]string{"docx": "word/document.xml", "pptx": "ppt/presentation.xml", "xlsx": "xl/workbook.xml", "epub": "META-INF/container.xml"} {
-		if a.has(part) {
+		if a.has(part) || main != "" && path.Dir(main) == path.Dir(part) { // any name in its usual folder
 			return named(name), nil
 		}
 	}
