@@ -58,7 +58,9 @@ func TestConvert_MainPart(t *testing.T) {
 	relations := func(target string) string {
 		return `<Relationships><Relationship Id="a" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" Target="` + target + `"/></Relationships>`
 	}
-	text := func(tag, body string) string { return "<" + tag + ` xmlns:w="w"><w:body><w:p><w:r><w:t>` + body + "</w:t></w:r></w:p></w:body></" + tag + ">" }
+	text := func(tag, body string) string {
+		return "<" + tag + ` xmlns:w="w"><w:body><w:p><w:r><w:t>` + body + "</w:t></w:r></w:p></w:body></" + tag + ">"
+	}
 	for name, parts := range map[string]map[string]string{
 		"absolute.docx": {"_rels/.rels": relations("/word/document2.xml"), "word/document2.xml": text("w:document", "main")},
 		"relative.docx": {"_rels/.rels": relations("word/other.xml"), "word/other.xml": text("w:document", "main")},
