@@ -97,10 +97,8 @@ func (a *App) approved() map[string]bool {
 	ids := map[string]bool{}
 	for _, f := range a.spec.Flows {
 		for s := range f.Plan().All() {
-			if agent, ok := s.Step.(*spec.Agent); ok {
-				for _, entry := range agent.Approve {
-					ids[entry.Tool.ID] = true
-				}
+			for _, id := range s.ApprovedTools() {
+				ids[id] = true
 			}
 		}
 	}
