@@ -51,7 +51,7 @@ func (t *Turn) noteAccepted() {
 	}
 	t.suspected = suspicion{}
 	t.factors = t.factors.Raised(t.corrections().WasAccepted(name, size))
-	t.factors = t.factors.Raised(t.corrections().Aged(budget.FactorsOf(t.base.Values), name))
+	t.factors = t.factors.Raised(t.corrections().Aged(t.stored.Of(t.base.Values), name))
 	t.memory.accepted.Note(name, size)
 }
 

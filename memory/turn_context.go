@@ -15,7 +15,7 @@ import (
 )
 
 // corrections returns what the session and the turn know of models.
-func (t *Turn) corrections() budget.Factors { return budget.FactorsOf(t.base.Values).Raised(t.factors) }
+func (t *Turn) corrections() budget.Factors { return t.stored.Of(t.base.Values).Raised(t.factors) }
 
 // refreshContext updates the context before a call of the model.
 func (t *Turn) refreshContext() error {

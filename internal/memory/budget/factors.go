@@ -152,31 +152,64 @@ func FactorsOf(values map[string][]byte) Factors {
 	return f
 }
 
+// Decoded keeps the factors of a session that it has decoded, because a turn asks for them several times.
+// The zero value is ready to use. It is not safe for concurrent use.
+type Decoded struct {
+	raw     []byte
+	factors Factors
+}
+
+// Of is FactorsOf. The caller must not change the result.
+func (d *Decoded) Of(values map[string][]byte) Factors {
+	raw := values[CalibrationValue]
+	if len(raw) == 0 {
+		return nil
+	}
+	if len(raw) != len(d.raw) || &raw[0] != &d.raw[0] {
+		d.raw, d.factors = raw, FactorsOf(values)
+	}
+	return d.factors
+}
+
 // Raised returns f with the factors of others that are higher, and their limits. It is f
-// itself if there are no others.
+// itself if others has nothing new.
 func (f Factors) Raised(others Factors) Factors {
 	if len(others) == 0 {
 		return f
 	}
-	out := maps.Clone(f)
-	if out == nil {
-		out = Factors{}
+	var room [maxCalibrated]string
+	models := room[:0] // in a fixed order, because not all may have room
+	for model := range others {
+		models = append(models, model)
 	}
-	for _, model := range slices.Sorted(maps.Keys(others)) {
-		c, known := out[model]
-		if !known && len(out) == maxCalibrated {
+	slices.Sort(models)
+	out, copied := f, false
+	for _, model := range models {
+		before, known := out[model]
+		c := before.raised(others[model])
+		if known && c == before || !known && len(out) == maxCalibrated {
 			continue
 		}
-		c.Factor = max(c.Factor, others[model].Factor)
-		if limit := others[model].Limit; limit != 0 {
-			c.Limit = limit
-		}
-		if other := others[model]; other.Refused != 0 {
-			c.Refused, c.Accepted, c.Guess = other.Refused, other.Accepted, other.Guess
+		if !copied {
+			if out, copied = maps.Clone(f), true; out == nil {
+				out = Factors{}
+			}
 		}
 		out[model] = c
 	}
 	return out
+}
+
+// raised returns c with the factor of another one if that is higher, and its limits.
+func (c Correction) raised(other Correction) Correction {
+	c.Factor = max(c.Factor, other.Factor)
+	if other.Limit != 0 {
+		c.Limit = other.Limit
+	}
+	if other.Refused != 0 {
+		c.Refused, c.Accepted, c.Guess = other.Refused, other.Accepted, other.Guess
+	}
+	return c
 }
 
 // Measured returns the factors of a request of a model that has an estimate and counted
