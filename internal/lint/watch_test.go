@@ -73,7 +73,7 @@ func watching(t *testing.T, find lint.Finder) (poll func() []string) {
 }
 
 func TestWatcher(t *testing.T) {
-	folder(t, map[string]string{"specs/a.qtype.yaml": valid, "specs/b.qtype.yaml": "id: b\nmodels: !include models.yaml\n"})
+	folder(t, map[string]string{"specs/a.qtype.yaml": valid, "specs/b.qtype.yaml": "id: b\nmodels: !include parts.yaml\n"})
 	poll := watching(t, lint.Finder{Paths: []string{"specs"}})
 	for i, step := range []struct {
 		do   func()
@@ -83,8 +83,8 @@ func TestWatcher(t *testing.T) {
 		{func() {}, nil},
 		{func() { write(t, "specs/a.qtype.yaml", broken) }, []string{"shown", "specs/a.qtype.yaml: QT202 specs/a.qtype.yaml:11:48", "specs/b.qtype.yaml: QT006 specs/b.qtype.yaml:2:18"}},
 		{func() {}, nil},
-		{func() { write(t, "specs/models.yaml", "[]") }, []string{"shown", "specs/a.qtype.yaml: QT202 specs/a.qtype.yaml:11:48", "specs/b.qtype.yaml: "}},
-		{func() { write(t, "specs/models.yaml", "[1]") }, []string{"shown", "specs/a.qtype.yaml: QT202 specs/a.qtype.yaml:11:48", "specs/b.qtype.yaml: QT105 specs/models.yaml:1:2"}},
+		{func() { write(t, "specs/parts.yaml", "[]") }, []string{"shown", "specs/a.qtype.yaml: QT202 specs/a.qtype.yaml:11:48", "specs/b.qtype.yaml: "}},
+		{func() { write(t, "specs/parts.yaml", "[1]") }, []string{"shown", "specs/a.qtype.yaml: QT202 specs/a.qtype.yaml:11:48", "specs/b.qtype.yaml: QT105 specs/parts.yaml:1:2"}},
 		{func() { write(t, "specs/c.qtype.yaml", "id: c\n"); os.Remove("specs/b.qtype.yaml") }, []string{"shown", "specs/a.qtype.yaml: QT202 specs/a.qtype.yaml:11:48", "specs/c.qtype.yaml: "}},
 		{func() { os.Rename("specs", "away") }, []string{"shown", "specs: QT001 specs"}},
 		{func() {}, nil},

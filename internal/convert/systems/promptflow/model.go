@@ -3,10 +3,12 @@ package promptflow
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/convert/document"
 	"github.com/qtype-dev/qtype/internal/convert/input"
+	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
@@ -184,12 +186,14 @@ func (c *conversion) model(s modelSettings) string { //nolint:cyclop // one case
 		if v == nil || v.Text == "" && v.Kind != input.List {
 			continue
 		}
-		switch v.Kind {
-		case input.Int, input.Float:
+		switch _, notNumber := strconv.ParseFloat(v.Text, 64); {
+		case modelparams.IsNumber(key) && notNumber != nil:
+			c.Malformed(v, "%s must be a number, not %s", key, v.Describe())
+		case v.Kind == input.Int || v.Kind == input.Float:
 			parameters.Set(key, document.Number(v.Text))
-		case input.Text:
+		case v.Kind == input.Text:
 			parameters.Set(key, v.Text)
-		case input.List:
+		case v.Kind == input.List:
 			var texts document.NameList
 			for _, item := range v.Elements() {
 				texts = append(texts, item.Scalar())
