@@ -136,7 +136,8 @@ func (w *watching) recheck(documents []Document) {
 			continue
 		}
 		now := &watched{files: map[string]fileState{}}
-		for _, path := range []string{".env", filepath.Join(filepath.Dir(d.Path), ".env"), d.Path} {
+		folder := filepath.Dir(d.Path)
+		for _, path := range []string{".env", filepath.Join(folder, ".env"), os.Getenv(loader.CatalogueVariable), filepath.Join(folder, loader.CatalogueFile), d.Path} {
 			now.files[path] = statFile(path)
 		}
 		w.known[d] = now

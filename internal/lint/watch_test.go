@@ -97,6 +97,19 @@ func TestWatcher(t *testing.T) {
 	}
 }
 
+func TestWatcher_Catalogue(t *testing.T) {
+	folder(t, map[string]string{"a.qtype.yaml": valid})
+	poll := watching(t, lint.Finder{Paths: []string{"a.qtype.yaml"}})
+	for _, step := range []struct{ catalogue, want string }{{"", ""}, {"[1]", "QT012 models.yaml:1:1"}, {"catalogue: []", ""}} {
+		if step.catalogue != "" {
+			write(t, "models.yaml", step.catalogue)
+		}
+		if d := cmp.Diff([]string{"shown", "a.qtype.yaml: " + step.want}, poll()); d != "" {
+			t.Errorf("%q: %s", step.catalogue, d)
+		}
+	}
+}
+
 func TestWatcher_NoFiles(t *testing.T) {
 	folder(t, nil)
 	w := lint.Watcher{Find: lint.Finder{Paths: []string{"*.yaml"}}, Load: options()}
