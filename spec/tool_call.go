@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"net/http"
 	"slices"
 	"strings"
 )
@@ -78,7 +77,7 @@ func (t *ToolBase) HasEffects() bool { return true }
 
 // HasEffects reports whether the method may change something.
 func (t *APITool) HasEffects() bool {
-	return !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, strings.ToUpper(t.Method))
+	return !slices.Contains([]string{"GET", "HEAD", "OPTIONS"}, strings.ToUpper(t.Method))
 }
 
 // HasEffects returns false: an IndexTool searches.

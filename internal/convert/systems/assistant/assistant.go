@@ -21,15 +21,27 @@ type Builder struct {
 	ids   *document.IDs
 	tools map[string]string // ids of tools by their names
 	used  map[string]bool   // ids of models, memories and tools
+
+	variables map[string]bool // ids of variables, which flows share
 }
 
 // NewBuilder returns a builder of an application.
 func NewBuilder(r *input.Report, id string) *Builder {
-	b := &Builder{Report: r, App: &document.App{ID: id}, ids: document.NewIDs(id), tools: map[string]string{}, used: map[string]bool{}}
-	for _, id := range []string{"question", "answer"} {
-		delete(b.ids.Taken, id)
+	b := &Builder{Report: r, App: &document.App{ID: id}, ids: document.NewIDs(id), tools: map[string]string{}, used: map[string]bool{}, variables: map[string]bool{}}
+	for _, id := range []string{"question", "query", "answer", "prompt"} {
+		b.variables[id] = true
 	}
 	return b
+}
+
+// variable returns an id for a variable of a flow that is not that of an entity; local has the flow's.
+func (b *Builder) variable(local *document.IDs, name, fallback string) string {
+	for {
+		if id := local.New(name, fallback); b.variables[id] || !b.ids.Taken[id] {
+			b.variables[id], b.ids.Taken[id] = true, true
+			return id
+		}
+	}
 }
 
 // Model is a chat model of a program.
@@ -231,7 +243,7 @@ func (b *Builder) resultOf(f *document.Flow, a Answer) []string {
 	before, answer := f.Types, f.Outputs[0]
 	result, written := a.Result, answer
 	if result.Kind != document.Record {
-		written = answer + "_record"
+		written = b.variable(document.NewIDs(""), answer+"_record", "record")
 		result = b.Record(f.ID+"_result", "", []*document.Field{{Name: "value", Type: a.Result}})
 	}
 	f.Types = func(id string) *document.Type {
@@ -265,7 +277,7 @@ func (b *Builder) fill(f *document.Flow, a Answer) {
 		delete(local.Taken, id)
 	}
 	for _, v := range a.Values {
-		id := local.New(strings.NewReplacer("-", "_", ".", "_").Replace(v.Name), "value")
+		id := b.variable(local, strings.NewReplacer("-", "_", ".", "_").Replace(v.Name), "value")
 		ids[v.Name], types[id] = id, &document.Type{Kind: v.Kind, Declared: true}
 		f.Inputs = append(f.Inputs, id)
 	}
@@ -289,7 +301,7 @@ func (b *Builder) fill(f *document.Flow, a Answer) {
 	text.WriteString(escape(a.Prompt[at:]))
 	f.Inputs = slices.DeleteFunc(f.Inputs, func(id string) bool { return !slices.Contains(reads, id) })
 	types["prompt"] = &document.Type{Kind: document.Text, Declared: true}
-	output := local.New(cmp.Or(a.Output, "answer"), "answer")
+	output := b.variable(local, cmp.Or(a.Output, "answer"), "answer")
 	types[output] = types["prompt"]
 	f.Types, f.Outputs = func(id string) *document.Type { return types[id] }, []string{output}
 	step := new(document.Block).Set("type", "PromptTemplate").Set("id", b.ids.New(f.ID+"_prompt", "fill")).Set("template", text.String())
