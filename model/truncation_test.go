@@ -184,16 +184,19 @@ func TestWithTruncation_Items(t *testing.T) {
 	part := func(finish string, blocks ...chat.Block) model.Response {
 		return model.Response{Finish: finish, Message: chat.Message{Role: chat.Assistant, Origin: &chat.Origin{API: "chat"}, Blocks: blocks}}
 	}
-	first := part("length", reasoning("r1"), chat.Block{Type: "text", Text: "a"})
+	plain := part("length", chat.Block{Type: "text", Text: "a"})
+	first := part("length", reasoning("r1"), plain.Message.Blocks[0])
 	call := chat.Block{Type: chat.CallType, Call: &chat.ToolCall{ID: "c", Name: "f"}}
 	for name, tt := range map[string]struct {
-		next             model.Response
+		first, next      model.Response
 		reasons, dropped int
 	}{
-		"calls": {part("tool_calls", reasoning("r2"), call), 2, 0},
-		"text":  {part("stop", reasoning("r2"), chat.Block{Type: "text", Text: "b"}), 1, 1},
+		"calls":       {first, part("tool_calls", reasoning("r2"), call), 2, 0},
+		"text":        {first, part("stop", reasoning("r2"), chat.Block{Type: "text", Text: "b"}), 1, 1},
+		"signed text": {plain, part("stop", chat.Block{Type: "text", Text: "b", Item: &chat.Item{Field: "thoughtSignature"}}), 0, 1},
+		"plain text":  {plain, part("stop", chat.Block{Type: "text", Text: "b"}), 0, 0},
 	} {
-		m := model.WithTruncation(&scripted{responses: []model.Response{first, tt.next}}, model.TruncationContinue, nil)
+		m := model.WithTruncation(&scripted{responses: []model.Response{tt.first, tt.next}}, model.TruncationContinue, nil)
 		got, err := model.Call(t.Context(), m, model.Request{}, nil)
 		if err != nil {
 			t.Fatal(err)

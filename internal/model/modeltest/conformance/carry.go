@@ -103,11 +103,20 @@ func (c *conversation) compare(s sent) (list []breach) { //nolint:cyclop // one 
 		}
 	}
 	for i, item := range a.items {
-		if !seen[i] && c.wire.form(c, a, i) != nil {
+		if !seen[i] && c.wire.form(c, a, i) != nil && !isJoined(s.parts, item) {
 			list = append(list, breach{kind: "lost", at: s.parts[0].where, name: item.Kind, value: a.ref(i)})
 		}
 	}
 	return list
+}
+
+// isJoined reports whether an item is a text that came back as a part of a longer one: an answer that was continued.
+// What came with it belongs to the text as it was.
+func isJoined(parts []part, it Item) bool {
+	text := strings.TrimSpace(it.Text)
+	return it.Kind == "text" && text != "" && slices.ContainsFunc(parts, func(p part) bool {
+		return p.kind == "text" && strings.TrimSpace(p.text) != text && strings.Contains(p.text, text)
+	})
 }
 
 // changes returns how many items came back that must not change, and what did not come back as it was sent.
