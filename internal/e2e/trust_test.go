@@ -187,6 +187,7 @@ var unrelated = map[string]string{
 	"internal/lint/fix.go:applyTo":                          "files that the user checks",
 	"internal/lint/fix.go:replace":                          "files that the user checks",
 	"internal/lint/reformat.go:reformatFile":                "files that the user checks",
+	"internal/lint/watch.go:recheck":                        "names of files that are watched; the loader reads them",
 	"internal/lint/markdown.go:readPage":                    "files that the user checks",
 }
 
