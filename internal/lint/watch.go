@@ -202,7 +202,7 @@ type fileState struct {
 }
 
 func statFile(path string) fileState {
-	info, err := os.Stat(path)
+	info, err := os.Stat(path) //nolint:gosec // the files are those of the user
 	if err != nil {
 		return fileState{}
 	}
