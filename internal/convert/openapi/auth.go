@@ -156,7 +156,7 @@ func (c *converter) credentials(id string, s *input.Node, secret func(string) do
 	switch strings.TrimSpace(kind) {
 	case "apikey":
 		name, in := s.Get("name").Scalar(), s.Get("in").Scalar()
-		if name == "" || in != "query" && in != "header" {
+		if name == "" || in != "query" && (in != "header" || !spec.IsHeaderName(name)) {
 			return nil
 		}
 		return b.Set("type", "api_key").Set("id", id).Set("api_key", secret("KEY")).Set(in, name)

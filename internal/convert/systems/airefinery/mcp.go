@@ -8,6 +8,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/convert/document"
 	"github.com/qtype-dev/qtype/internal/convert/input"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // mcpAgent writes the flow of an MCPClientAgent: an Agent with the tools of its servers.
@@ -120,11 +121,17 @@ func (p *project) headers(b *document.Block, headers *input.Node) {
 		return
 	}
 	tool := b.Entries[1].Value.(string)
-	for i, pair := range headers.Entries() {
-		if i > 0 {
+	sent := false
+	for _, pair := range headers.Entries() {
+		switch {
+		case !spec.IsHeaderName(pair.Key) || spec.IsTransportHeader(pair.Key):
+			p.Malformed(pair.Value, "%q is no name of a header that a client sets", pair.Key)
+			continue
+		case sent:
 			p.Unsupported(pair.Value, "header %s is left out: the tool %s sends one header", pair.Key, tool)
 			continue
 		}
+		sent = true
 		variable, named := strings.CutPrefix(pair.Value.Text, "ENV:")
 		if !named || !document.IsIdentifier(variable) {
 			variable = strings.ToUpper(toolName(strings.ReplaceAll(tool, "-", "_"))) + "_HEADER"
