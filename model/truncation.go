@@ -169,11 +169,13 @@ func join(all, next *Response) *Response {
 		return &joined
 	}
 	blocks := slices.Clone(next.Message.Blocks)
-	lost := blocks[i].Item != nil || slices.ContainsFunc(all.Message.Blocks, func(b chat.Block) bool { return b.Item != nil })
+	if blocks[i].Item != nil {
+		joined.Dropped = append(joined.Dropped, "the signature of the last part of an answer that was continued at the token limit")
+	}
 	blocks[i].Text, blocks[i].Item = all.Message.Text()+blocks[i].Text, nil
 	joined.Message.Blocks = slices.DeleteFunc(blocks, func(b chat.Block) bool { return b.IsCitation() }) // which have places in the text of the part
-	if lost {
-		joined.Dropped = append(joined.Dropped, "the reasoning and the items of the beginning of an answer that was continued at the token limit, and those of its text")
+	if slices.ContainsFunc(all.Message.Blocks, func(b chat.Block) bool { return b.Item != nil }) {
+		joined.Dropped = append(joined.Dropped, "the reasoning and the items of the beginning of an answer that was continued at the token limit")
 	}
 	return &joined
 }

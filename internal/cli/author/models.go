@@ -320,8 +320,8 @@ fetched without this command. Review the file: its rows decide what calls cost.`
 	return c
 }
 
-// isReplaceable reports whether nothing is at a path, a folder, which cannot be written, or a file of this
-// command. A pipe or a device is not read: it may never end.
+// isReplaceable reports whether the command may write a path: it does not exist, or a former call has written it.
+// It accepts a folder, for which writing has an error. A pipe or a device is not read: it may never end.
 func isReplaceable(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil || info.IsDir() {

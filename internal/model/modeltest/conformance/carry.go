@@ -103,19 +103,21 @@ func (c *conversation) compare(s sent) (list []breach) { //nolint:cyclop // one 
 		}
 	}
 	for i, item := range a.items {
-		if !seen[i] && c.wire.form(c, a, i) != nil && !isJoined(s.parts, item) {
+		if !seen[i] && c.wire.form(c, a, i) != nil && !c.isContinued(s, item) {
 			list = append(list, breach{kind: "lost", at: s.parts[0].where, name: item.Kind, value: a.ref(i)})
 		}
 	}
 	return list
 }
 
-// isJoined reports whether an item is a text that came back as a part of a longer one: an answer that was continued.
-// What came with it belongs to the text as it was.
-func isJoined(parts []part, it Item) bool {
+// isContinued reports whether an item is a text that came back joined with that of another answer, which it continued
+// at the token limit. What came with it belongs to the text as it was.
+func (c *conversation) isContinued(s sent, it Item) bool {
 	text := strings.TrimSpace(it.Text)
-	return it.Kind == "text" && text != "" && slices.ContainsFunc(parts, func(p part) bool {
-		return p.kind == "text" && strings.TrimSpace(p.text) != text && strings.Contains(p.text, text)
+	return it.Kind == "text" && text != "" && slices.ContainsFunc(s.parts, func(p part) bool {
+		before, _, found := strings.Cut(p.text, text)
+		r, other := findRef(before, c.maker(), c.scenario.Name)
+		return p.kind == "text" && found && other && r.Nonce != s.Nonce
 	})
 }
 
