@@ -75,12 +75,17 @@ func openLimited(t *testing.T, path string) {
 	for free := range 6 { // descriptors
 		limit.Cur = uint64(last.Fd()) + 1 + uint64(free)
 		testkit.Must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
-		_, err := open(path, first, second).Open(t.Context(), true)
-		if kind, message := sqlitefile.Diagnose(err); err != nil && (kind != sqlitefile.Unavailable || !strings.Contains(message, "open files")) {
-			t.Errorf("with %d descriptors: %d, %s", free, kind, message)
+		f := open(path, first, second)
+		_, err := f.Open(t.Context(), true)
+		if err == nil { // the runtime may hold some of the lower descriptors
+			if free == 0 {
+				t.Error("the file was opened without a descriptor")
+			}
+			testkit.Must(t, f.Close(nil))
+			continue
 		}
-		if free == 0 && err == nil {
-			t.Error("the file was opened without a descriptor")
+		if kind, message := sqlitefile.Diagnose(err); kind != sqlitefile.Unavailable || !strings.Contains(message, "open files") {
+			t.Errorf("with %d descriptors: %d, %s", free, kind, message)
 		}
 	}
 	limit.Cur = before
