@@ -142,17 +142,35 @@ func TestApprovals_ByRoleOfTasks(t *testing.T) {
 	if chat.status != http.StatusUnprocessableEntity || strings.Contains(chat.body, "/answer") || !strings.Contains(chat.body, "needs the approval of role:desk") {
 		t.Errorf("/v1: %d %s", chat.status, chat.body)
 	}
-	var response struct {
-		ID     string
-		Output []struct{ ID, Type string }
+	for _, stream := range []string{"false", "true"} {
+		got := s.post("/v1/responses", `{"model":"talk","input":"refund order 9","stream":`+stream+`}`, eve...)
+		if got.status != http.StatusUnprocessableEntity || strings.Contains(got.body, "mcp_approval_request") || !strings.Contains(got.body, "needs the approval of role:desk") {
+			t.Errorf("/v1/responses with stream %s: %d %s", stream, got.status, got.body)
+		}
 	}
-	s.post("/v1/responses", `{"model":"talk","input":"refund order 9"}`, eve...).into(t, &response)
-	if len(response.Output) != 1 || response.Output[0].Type != "mcp_approval_request" {
-		t.Fatalf("the response is %+v", response)
-	}
-	got := s.post("/v1/responses", `{"model":"talk","previous_response_id":"`+response.ID+`","input":[{"type":"mcp_approval_response","approval_request_id":"`+response.Output[0].ID+`","approve":true}]}`, eve...)
+	run, request := s.waiting("user:eve")
+	id := `"mcpr_` + strings.TrimPrefix(run, "run_") + "_" + request.ID + `"`
+	got := s.post("/v1/responses", `{"model":"talk","input":[{"type":"mcp_approval_request","id":`+id+`,"name":"refund","arguments":"{}","server_label":"qtype"},
+		{"type":"mcp_approval_response","approval_request_id":`+id+`,"approve":true}]}`, eve...)
 	if got.status != http.StatusForbidden || !strings.Contains(got.body, "the role desk") {
-		t.Errorf("/v1: %d %s", got.status, got.body)
+		t.Errorf("/v1/responses: %d %s", got.status, got.body)
+	}
+}
+
+// Streams do not ask a caller who may not decide.
+func TestApprovals_NotAskedInStreams(t *testing.T) {
+	s, _ := serveDesk(t, nil)
+	eve := []string{"Test-Principal", "user:eve"}
+	for name, tt := range map[string]struct{ path, body, not, want string }{
+		"UI stream": {"/flows/talk/stream", `{"id":"u","messages":[{"id":"1","role":"user","parts":[{"type":"text","text":"refund order 7"}]}]}`,
+			`"tool-approval-request"`, `"by":["role:desk"]`},
+		"AG-UI": {"/flows/talk/agui", aguiOf("g", `{"id": "m", "role": "user", "content": "refund order 7"}`, ""),
+			`"interrupts"`, `"code":"approval_required"`},
+	} {
+		got := s.post(tt.path, tt.body, eve...).body
+		if strings.Contains(got, tt.not) || !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %s", name, got)
+		}
 	}
 }
 

@@ -76,7 +76,7 @@ func question(pending []*runs.Request) []*sdk.Part {
 	var lines []string
 	for _, r := range pending {
 		switch {
-		case r.Kind == runs.Approval && !r.CallerDecides():
+		case !r.AsksCaller():
 			lines = append(lines, fmt.Sprintf("The call of %s with %s waits for the approval of %s.", r.Tool, r.Arguments, textfmt.List(r.By)))
 		case r.Kind == runs.Approval:
 			lines = append(lines, fmt.Sprintf("Approve the call of %s with %s? Answer approve or reject.", r.Tool, r.Arguments))

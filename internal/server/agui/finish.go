@@ -26,19 +26,24 @@ type interrupt struct {
 // approvalSchema is the schema of the answer to an approval.
 const approvalSchema = `{"type":"object","properties":{"approved":{"type":"boolean"},"reason":{"type":"string"}},"required":["approved"]}`
 
-// Pause appends the end of a response of a run that waits for its client: approvals are
-// interrupts, and calls of tools of the client are named in the outcome.
+// Pause appends the end of a response of a run that waits: approvals of its client are interrupts, and
+// calls of tools of the client are named in the outcome. A run that waits for others only is an error.
 func (e *Encoder) Pause(b []byte) []byte {
 	b = e.closeMessages(b)
 	for i := len(e.steps) - 1; i >= 0; i-- {
 		b = object(b, "STEP_FINISHED", field{"stepName", e.steps[i].name})
 	}
+	if p := runs.NotAsked(e.run, e.open); p != nil {
+		return e.failed(b, p.Detail, p.Code)
+	}
 	out := outcome{Type: "success"}
 	for _, req := range e.open {
-		if req.Kind == runs.Approval {
+		switch {
+		case !req.AsksCaller():
+		case req.Kind == runs.Approval:
 			out.Interrupts = append(out.Interrupts, interrupt{ID: req.ID, Reason: "tool_call", Message: "Approve the call of " + req.Tool + "?",
 				ToolCallID: e.CallOf(req), ResponseSchema: json.RawMessage(approvalSchema)})
-		} else {
+		default:
 			out.Pending = append(out.Pending, e.CallOf(req))
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/internal/server/schema"
-	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -147,15 +146,10 @@ func chatCallOf(run string, r *runs.Request) chatCall {
 	return chatCall{ID: callID(run, r.ID), Type: "function", Function: chatFunction{r.Tool, string(r.Arguments)}}
 }
 
-// approvalNeeded returns the problem of a run that waits for an approval, nil if it does not.
+// approvalNeeded returns the problem of a run that waits for an approval of its client, nil if it does not.
 func approvalNeeded(run string, pending []*runs.Request) *problem.Problem {
 	for _, r := range pending {
-		switch {
-		case r.Kind != runs.Approval:
-		case !r.CallerDecides():
-			return problem.New(http.StatusUnprocessableEntity, "approval_required",
-				"the call of tool %s needs the approval of %s: run %s waits for it", r.Tool, textfmt.List(r.By), run)
-		default:
+		if r.Kind == runs.Approval {
 			return problem.New(http.StatusUnprocessableEntity, "approval_required",
 				"the call of tool %s needs an approval, for which chat completions have no form: run %s waits for POST /runs/%s/answer; /v1/responses can ask for it", r.Tool, run, run)
 		}

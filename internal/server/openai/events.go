@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -192,6 +193,11 @@ func (r *reader) stop() {
 	r.stopped = true
 	pending := r.run.State().Pending
 	r.to.used(r.usage)
+	if p := runs.NotAsked(r.run.ID, pending); p != nil {
+		r.to.fail(p)
+		return
+	}
+	pending = slices.DeleteFunc(pending, func(req *runs.Request) bool { return !req.AsksCaller() })
 	if r.single && len(pending) > 0 {
 		pending = pending[:1]
 	}

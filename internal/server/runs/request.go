@@ -7,9 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/qtype-dev/qtype/internal/redact"
+	"github.com/qtype-dev/qtype/internal/server/problem"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
@@ -40,8 +44,19 @@ type Request struct {
 	Decider     string          `json:"decider,omitempty"` // request.answered: who has answered; empty without authentication
 }
 
-// CallerDecides reports whether whoever has started the run may decide about an approval.
-func (r *Request) CallerDecides() bool { return spec.MayDecide(r.By, nil, true) }
+// AsksCaller reports whether the client of the run is asked. Approvals that only a role decides are asked
+// of the people who have it.
+func (r *Request) AsksCaller() bool { return r.Kind != Approval || spec.MayDecide(r.By, nil, true) }
+
+// NotAsked returns the problem of a run that waits, but asks its client for nothing; nil if it asks.
+func NotAsked(run string, pending []*Request) *problem.Problem {
+	if len(pending) == 0 || slices.ContainsFunc(pending, (*Request).AsksCaller) {
+		return nil
+	}
+	r := pending[0]
+	return problem.New(http.StatusUnprocessableEntity, "approval_required", "the call of tool %s needs the approval of %s: run %s waits for it",
+		r.Tool, textfmt.List(r.By), run)
+}
 
 // Answer is a client's answer to a Request.
 type Answer struct {

@@ -278,7 +278,7 @@ func (e *Encoder) request(b []byte, ev *runs.Event) []byte {
 	if !e.called[e.callID(ev, false)] {
 		b = e.toolCalled(b, &runs.Event{Step: ev.Step, Row: ev.Row, Tool: ev.Tool, Call: ev.Call, Text: string(ev.Request.Arguments)})
 	}
-	if ev.Request.Kind == runs.Approval {
+	if ev.Request.Kind == runs.Approval && ev.Request.AsksCaller() {
 		b = e.object(b, "tool-approval-request", field{"approvalId", ev.Request.ID}, field{"toolCallId", e.callID(ev, false)})
 	}
 	data := struct {
