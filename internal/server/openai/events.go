@@ -197,7 +197,7 @@ func (r *reader) stop() {
 		r.to.fail(p)
 		return
 	}
-	pending = slices.DeleteFunc(pending, func(req *runs.Request) bool { return !req.AsksCaller() })
+	pending = slices.DeleteFunc(slices.Clone(pending), func(req *runs.Request) bool { return !req.AsksCaller() })
 	if r.single && len(pending) > 0 {
 		pending = pending[:1]
 	}
