@@ -368,7 +368,9 @@ func (t *Transition) recordParts(n *CallRecord) {
 		}
 		return 0
 	}
-	n.Call.Prefix = slices.Clone(n.Call.Prefix)
+	if len(n.Differs) > 0 {
+		n.Call.Prefix = slices.Clone(n.Call.Prefix)
+	}
 	for _, d := range n.Differs {
 		n.Call.Prefix[d.Index].Message = position(d.ID)
 	}

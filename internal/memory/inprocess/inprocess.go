@@ -94,7 +94,9 @@ func (p *Store) Head(ctx context.Context, key store.Key) (store.Head, error) {
 		return store.Head{}, ctx.Err()
 	}
 	defer s.mu.Unlock()
-	return s.head, ctx.Err()
+	h := s.head
+	h.Values = maps.Clone(h.Values) // changes modify the session's own
+	return h, ctx.Err()
 }
 
 // Apply makes a change. It keeps none of its slices.
@@ -133,23 +135,19 @@ func (p *Store) ApplyLocal(ctx context.Context, key store.Key, known store.Local
 	return s, nil
 }
 
-// merge returns old with the values of set; nil values remove names. It does not modify old.
-func merge(old, set map[string][]byte) map[string][]byte {
-	if len(set) == 0 {
-		return old
-	}
-	out := maps.Clone(old)
-	if out == nil {
-		out = map[string][]byte{}
+// merge sets values of a session, whose lock the caller holds; nil values remove names.
+func merge(values, set map[string][]byte) map[string][]byte {
+	if values == nil && len(set) > 0 {
+		values = make(map[string][]byte, len(set))
 	}
 	for name, value := range set {
 		if value == nil {
-			delete(out, name)
+			delete(values, name)
 		} else {
-			out[name] = value
+			values[name] = value
 		}
 	}
-	return out
+	return values
 }
 
 // Entries yields the entries that q selects. The session may change while they are read: it is

@@ -17,7 +17,8 @@ func kinds() []Kind {
 // returns the position of a message that had none.
 func Encode(parts []Part, position func(id string) int64) []byte {
 	known := kinds()
-	raw := make([]byte, 0, len(parts)*partBytes)
+	var short [shortBytes]byte
+	raw := short[:0]
 	last := int64(0)
 	for i := range parts {
 		p := &parts[i]
@@ -38,6 +39,9 @@ func Encode(parts []Part, position func(id string) int64) []byte {
 
 // partBytes is about how many bytes a stored part has.
 const partBytes = 9
+
+// shortBytes is the size of most stored requests, which need no memory of their own to be read.
+const shortBytes = 512
 
 var errDamaged = errors.New("the stored form of a request is damaged")
 
@@ -71,7 +75,8 @@ func (s Stored) Continued(now []Part) (shared Shared, whole bool) {
 func (s Stored) all() iter.Seq2[Part, error] {
 	return func(yield func(Part, error) bool) {
 		known, last := kinds(), int64(0)
-		raw, err := base64.RawStdEncoding.AppendDecode(nil, s)
+		var short [shortBytes]byte
+		raw, err := base64.RawStdEncoding.AppendDecode(short[:0], s)
 		for len(raw) > 0 && err == nil {
 			var p Part
 			if p, raw, err = decodePart(raw, last, known); err == nil && !yield(p, nil) {
