@@ -66,14 +66,14 @@ func beginWith(t *testing.T, m *memory.Memory, session, text string) *memory.Tur
 // of a stopped process is free after its lease.
 func rejects(t *testing.T, s store.Store) {
 	first := &stoppableStore{Store: s}
-	here, there := withTurns(t, first, memory.Reject, time.Second), withTurns(t, s, memory.Reject, time.Minute)
+	here, there := withTurns(t, first, memory.Reject, 3*time.Second), withTurns(t, s, memory.Reject, time.Minute)
 	for _, session := range []string{"new", "old"} {
 		if session == "old" {
 			testkit.Must(t, there.Append(t.Context(), session, chat.Text(chat.User, "before")))
 		}
 		turn := beginWith(t, here, session, "first")
 		if session == "old" {
-			time.Sleep(1200 * time.Millisecond) // the lease is renewed
+			time.Sleep(3200 * time.Millisecond) // the lease is renewed
 		}
 		var busy *memory.BusyError
 		if _, err := there.Begin(t.Context(), session); !errors.As(err, &busy) {
@@ -146,7 +146,7 @@ func waits(t *testing.T, s store.Store) {
 
 	left, err := withTurns(t, first, memory.Queue, time.Second).Begin(memory.WithLease(t.Context(), "left", never), "left")
 	testkit.Must(t, err)
-	time.Sleep(1200 * time.Millisecond) // the lease is renewed
+	time.Sleep(3200 * time.Millisecond) // the lease is renewed
 	testkit.Must(t, left.Abort(t.Context(), memory.ErrSuspended))
 	if head, err := s.Head(t.Context(), memory.Key{Memory: "m", Session: "left"}); err != nil || head.Version != 0 {
 		t.Errorf("a turn that left nothing keeps its lease: %+v, %v", head, err)
