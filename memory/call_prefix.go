@@ -13,16 +13,22 @@ import (
 // before: that of the former call of the turn or, for its first one, of the session.
 func (t *Turn) notePrefix(isFirst bool, messages []chat.Message, sent []*store.Entry, context []store.ContextBlockReport) {
 	n := t.call
-	before := n.Parts
-	n.Parts = t.partsOf(messages, sent, context)
+	former := n.Parts
+	n.Parts = t.memory.newParts(len(messages) + 2)
+	*n.Parts = t.partsOf(*n.Parts, messages, sent, context)
+	var before prefix.Parts
+	if former != nil {
+		defer t.memory.recycle(former)
+		before = *former
+	}
 	if stored := prefix.Stored(t.base.Values[change.RequestValue]); isFirst && len(stored) > 0 {
-		if shared, whole := stored.Continued(n.Parts); whole {
+		if shared, whole := stored.Continued(*n.Parts); whole {
 			n.Call.Prefix = append(n.Call.Prefix, store.Prefix{Call: n.Call.Calls, Bytes: shared.Bytes, Tokens: shared.Tokens})
 			return
 		}
 		before, _ = stored.Decode() // a damaged one is none
 	}
-	d := prefix.Compare(before, n.Parts)
+	d := prefix.Compare(before, *n.Parts)
 	if !isFirst && d.Reason == prefix.ContextLeft { // nothing of it has room any more
 		d.Reason = prefix.ContextChanged
 	}
@@ -36,9 +42,8 @@ func (t *Turn) notePrefix(isFirst bool, messages []chat.Message, sent []*store.E
 	}
 }
 
-// partsOf returns the parts of a request.
-func (t *Turn) partsOf(messages []chat.Message, sent []*store.Entry, context []store.ContextBlockReport) []prefix.Part {
-	parts := make([]prefix.Part, 0, len(messages)+2)
+// partsOf adds the parts of a request.
+func (t *Turn) partsOf(parts prefix.Parts, messages []chat.Message, sent []*store.Entry, context []store.ContextBlockReport) prefix.Parts {
 	known := t.base.Contents()
 	newContext := 0 // tokens before the question
 	for i := range context {

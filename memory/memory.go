@@ -40,6 +40,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -48,6 +49,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/memory/budget"
 	"github.com/qtype-dev/qtype/internal/memory/history"
 	"github.com/qtype-dev/qtype/internal/memory/locks"
+	"github.com/qtype-dev/qtype/internal/memory/prefix"
 	"github.com/qtype-dev/qtype/internal/memory/window"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
@@ -100,6 +102,7 @@ type Memory struct {
 	sessions     locks.Table
 	turnsPool    sync.Pool     // of *Turn that ended and that no caller knows
 	transitions  sync.Pool     // of *transition
+	partsPool    sync.Pool     // of *prefix.Parts
 	views        sync.Pool     // of *view
 	context      ContextSource // nil for none
 	compactAt    float64       // Compaction.At
@@ -299,4 +302,20 @@ func (m *Memory) record(ctx context.Context, r AuditRecord) error {
 		return fmt.Errorf("memory %s, session %q: the access cannot be recorded in the audit log: %w", m.id, r.Session, err)
 	}
 	return nil
+}
+
+// newParts returns an empty list with room for n parts, that of a turn that has ended if there is one.
+func (m *Memory) newParts(n int) *prefix.Parts {
+	parts, _ := m.partsPool.Get().(*prefix.Parts)
+	if parts == nil {
+		parts = new(prefix.Parts)
+	}
+	*parts = slices.Grow((*parts)[:0], n)
+	return parts
+}
+
+// recycle gives a list to turns to come.
+func (m *Memory) recycle(parts *prefix.Parts) {
+	clear(*parts) // of texts that would not be released
+	m.partsPool.Put(parts)
 }

@@ -343,6 +343,10 @@ func (t *Turn) end() {
 		t.memory.sessions.Unlock(t.live)
 		t.live = nil
 	}
+	if t.call != nil && t.call.Parts != nil {
+		t.memory.recycle(t.call.Parts)
+		t.call.Parts = nil
+	}
 	t.release()
 }
 

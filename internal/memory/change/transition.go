@@ -30,22 +30,23 @@ const StepSystemValue = "system"
 //
 // It is used for one change after the other, so that an append allocates little.
 type Transition struct {
-	Change store.Change    // what the store applies, without version and state until complete
-	Next   window.View     // the session after it
-	Now    time.Time       // when it is made
-	events *[2]store.Event // an array for the events of the change, nil if the store keeps it
+	Change store.Change      // what the store applies, without version and state until complete
+	Next   window.View       // the session after it
+	Now    time.Time         // when it is made
+	events *[2]store.Event   // an array for the events of the change, nil if the store keeps it
+	values map[string][]byte // an empty map for the values of the change, nil if the store keeps it
 }
 
 // Reset makes t ready for another change, which Begin overwrites. With keep set, the store does
-// not keep the slices of a change, and the next one has the array of events again.
+// keep the slices and the map of a change, and the next one has them again.
 func (t *Transition) Reset(keep bool) {
-	t.Change = store.Change{}
 	switch {
 	case !keep:
-		t.events = nil
+		t.events, t.values = nil, nil
 	case t.events == nil:
-		t.events = new([2]store.Event)
+		t.events, t.values = new([2]store.Event), map[string][]byte{}
 	}
+	t.Begin(&window.View{}, time.Time{})
 }
 
 // Addition is what an append or a turn adds to a session.
@@ -60,6 +61,8 @@ type Addition struct {
 func (t *Transition) Begin(base *window.View, now time.Time) {
 	t.Change, t.Next, t.Now = store.Change{}, *base, now
 	if t.events != nil {
+		clear(t.events[:])
+		clear(t.values)
 		t.Change.Events = t.events[:0]
 	}
 }
@@ -278,7 +281,9 @@ func (t *Transition) Settle(p window.Policy) {
 // SetValue sets a named value of the session; nil removes it.
 func (t *Transition) SetValue(name string, value []byte) {
 	if t.Change.Values == nil {
-		t.Change.Values = map[string][]byte{}
+		if t.Change.Values = t.values; t.values == nil {
+			t.Change.Values = map[string][]byte{}
+		}
 		t.Next.Values = maps.Clone(t.Next.Values)
 	}
 	if t.Next.Values == nil {
@@ -344,7 +349,7 @@ type CallRecord struct {
 	Omitted     []*store.Entry // messages after the first one that were not sent
 	Estimated   bool           // the messages were fitted with a margin
 	Tokens      int
-	Parts       []prefix.Part // the request
+	Parts       *prefix.Parts // the request; nil if it is not known
 	Differs     []Differing   // ids of messages in Call.Prefix that had no position yet
 	Call        store.Call
 }
@@ -374,8 +379,8 @@ func (t *Transition) recordParts(n *CallRecord) {
 	for _, d := range n.Differs {
 		n.Call.Prefix[d.Index].Message = position(d.ID)
 	}
-	if len(n.Parts) > 0 {
-		t.SetValue(RequestValue, prefix.Encode(n.Parts, position))
+	if n.Parts != nil && len(*n.Parts) > 0 {
+		t.SetValue(RequestValue, prefix.Encode(*n.Parts, position))
 	}
 }
 

@@ -43,6 +43,9 @@ type Part struct {
 	Content
 }
 
+// Parts are the parts of a request.
+type Parts []Part
+
 // Content identifies what a part has.
 type Content struct {
 	Bytes int    // of texts, calls and media
