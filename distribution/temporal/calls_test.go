@@ -136,7 +136,7 @@ func openChunk(t *testing.T, document string, server http.Handler, rows ...strin
 		t.Fatal(err)
 	}
 	runner := &chunkRunner{app: app, blobs: newBlobs(durable.Config{Blobs: t.TempDir()}), beat: func(context.Context, []byte, ...any) error { return nil }}
-	return runner, task{Run: "r", Flow: "main", Rows: data, Beat: time.Minute, Max: maxInline}
+	return runner, task{Run: "r", Flow: "main", Rows: data, Heartbeat: time.Minute, Max: maxInline}
 }
 
 // attempt runs a chunk once. stop is closed when the worker is to stop; it may be nil.
@@ -270,7 +270,7 @@ func TestChunk_Answers(t *testing.T) {
 // gets them; one that has answers goes on, however long a call takes.
 func TestChunk_Lost(t *testing.T) {
 	w, server, in := openDesk(t)
-	in.MayWait, in.Beat = true, 20*time.Millisecond
+	in.MayWait, in.Heartbeat = true, 60*time.Millisecond
 	w.beat = func(context.Context, []byte, ...any) error { return errors.New("not reachable") }
 	ended := make(chan struct{})
 	server.before = func(string) { <-ended }
@@ -294,7 +294,7 @@ func TestChunk_Lost(t *testing.T) {
 			}
 		}
 	}
-	in.Resumed, in.Beat = true, time.Second/2
+	in.Resumed, in.Heartbeat = true, time.Second
 	if made, err := attempt(t, w, in, nil); err != nil || len(made.Waiting) != 1 {
 		t.Errorf("with answers: %+v, %v", made, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
@@ -22,9 +23,13 @@ import (
 // storePause is the shortest time between two times at which finished rows are stored.
 const storePause = 100 * time.Millisecond
 
-// beatsLost is the number of intervals of heartbeats without an answer after which Temporal
-// gives a chunk to another worker.
-const beatsLost = 3
+// A chunk reports every maxBeat, or oftener if its worker may be silent for less than beatsLost
+// of these times. A report that fails is repeated after a share of that time.
+const (
+	maxBeat    = 5 * time.Second
+	beatsLost  = 2
+	beatShares = 10
+)
 
 // The reasons to end a chunk that another worker continues.
 var (
@@ -57,18 +62,19 @@ type chunkRun struct {
 	cancel  context.CancelCauseFunc
 	asker   *asker // nil if no row may wait
 
-	mu       sync.Mutex
-	finished map[checkpoint.Key]*finishedRow // also those of earlier attempts
-	pending  map[checkpoint.Key]*finishedRow // rows of which further results follow
-	order    []checkpoint.Key                // of the finished rows
-	before   stats                           // of earlier attempts
-	events   eventSums                       // of finished rows, and those of no row
-	open     map[int64]*eventSums            // of rows that are not finished, by their numbers
-	isDirty  bool                            // finished has rows that are not stored
-	stored   time.Time                       // when it was stored last
-	at       place                           // where it was stored last
-	err      error                           // why it cannot be stored
-	parts    storedParts                     // of the last steps of a flow with batch steps
+	mu         sync.Mutex
+	finished   map[checkpoint.Key]*finishedRow // also those of earlier attempts
+	pending    map[checkpoint.Key]*finishedRow // rows of which further results follow
+	order      []checkpoint.Key                // of the finished rows
+	before     stats                           // of earlier attempts
+	events     eventSums                       // of finished rows, and those of no row
+	open       map[int64]*eventSums            // of rows that are not finished, by their numbers
+	isDirty    bool                            // finished has rows that are not stored
+	stored     time.Time                       // when it was stored last
+	at         place                           // where it was stored last
+	err        error                           // why it cannot be stored
+	isRepeated bool                            // the attempt has failed: the last heartbeat is for the next one
+	parts      storedParts                     // of the last steps of a flow with batch steps
 }
 
 // restore reads what an earlier attempt has stored.
@@ -148,7 +154,7 @@ func (c *chunkRun) pause() time.Duration {
 	return storePause
 }
 
-// store stores the finished rows and reports to Temporal where they are: a blob if the activity
+// store stores the finished rows; the next heartbeat reports where they are. It is a blob if the activity
 // was canceled, because Temporal takes no more reports. The caller holds the lock.
 func (c *chunkRun) store() {
 	if !c.isDirty || c.err != nil {
@@ -166,41 +172,41 @@ func (c *chunkRun) store() {
 	if c.task.Rows != nil && c.ctx.Err() == nil {
 		if data, err := encode(p); err == nil && len(data) <= maxInline {
 			c.at = place{Inline: data}
-			activity.RecordHeartbeat(c.ctx, c.at)
 			return
 		}
 	}
 	c.at = place{Blob: partName(c.task.folder(), c.task.Partition, c.task.Number)}
-	if c.err = c.blobs.write(context.WithoutCancel(c.ctx), c.at.Blob, p); c.err == nil {
-		activity.RecordHeartbeat(c.ctx, c.at)
-	}
+	c.err = c.blobs.write(context.WithoutCancel(c.ctx), c.at.Blob, p)
 }
 
-// beat reports that the worker lives until the returned func is called. It ends the run of the
-// chunk when the worker stops, and when Temporal has not answered for so long that it
-// gives the chunk to another worker.
-func (c *chunkRun) beat(ctx context.Context, send func(ctx context.Context, token []byte, details ...any) error) func() {
+// sender sends a heartbeat and waits for the answer.
+type sender func(ctx context.Context, token []byte, details ...any) error
+
+// beat reports that the worker lives, and where finished rows are, until the returned func is called.
+// It ends the run of the chunk when the worker stops, and when Temporal has not answered for so long
+// that it gives the chunk to another worker.
+//
+// It sends by itself: the SDK ends an activity whose heartbeat has no answer within the time between
+// two heartbeats, and nothing else may be reported meanwhile.
+func (c *chunkRun) beat(ctx context.Context, send sender) func() {
 	ctx, end := context.WithCancel(ctx)
-	lost := time.AfterFunc(beatsLost*c.task.Beat, func() { c.cancel(errLost) })
+	lost := time.AfterFunc(c.task.Heartbeat, func() { c.cancel(errLost) })
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		ticks := time.NewTicker(c.task.Beat)
-		defer ticks.Stop()
+		pause := c.beatPause()
+		next := time.NewTimer(pause)
+		defer next.Stop()
 		stops := activity.GetWorkerStopChannel(ctx)
 		for {
 			select {
-			case <-ticks.C:
-				c.mu.Lock()
-				if c.task.Tail == nil || time.Since(c.stored) >= c.pause() {
-					c.store()
-				}
-				at := c.place()
-				c.mu.Unlock()
-				activity.RecordHeartbeat(ctx, at)
+			case <-next.C:
 				began := time.Now()
-				if c.send(ctx, send, at) == nil {
-					lost.Reset(beatsLost*c.task.Beat - time.Since(began))
+				if c.report(ctx, send) != nil {
+					next.Reset(pause / beatShares)
+					continue
 				}
+				lost.Reset(c.task.Heartbeat - time.Since(began))
+				next.Reset(pause - time.Since(began))
 			case <-stops:
 				c.cancel(errStopping)
 				stops = nil
@@ -213,7 +219,36 @@ func (c *chunkRun) beat(ctx context.Context, send func(ctx context.Context, toke
 		end()
 		wait.Wait()
 		lost.Stop()
+		if c.isRepeated && c.ctx.Err() == nil {
+			_ = c.report(c.ctx, send) // what was not reported runs again, by the log of calls
+		}
 	}
+}
+
+// beatPause returns the time between two heartbeats.
+func (c *chunkRun) beatPause() time.Duration { return min(maxBeat, c.task.Heartbeat/beatsLost) }
+
+// report sends one heartbeat.
+func (c *chunkRun) report(ctx context.Context, send sender) error {
+	c.mu.Lock()
+	if c.task.Tail == nil || time.Since(c.stored) >= c.pause() {
+		c.store()
+	}
+	at := c.place()
+	c.mu.Unlock()
+	limited, cancel := context.WithTimeout(ctx, c.task.Heartbeat)
+	defer cancel()
+	err := send(limited, activity.GetInfo(ctx).TaskToken, at)
+	if ends(err) {
+		activity.RecordHeartbeat(ctx, at) // the SDK gets the same answer, and ends the activity as it asks
+	}
+	return err
+}
+
+// ends reports whether Temporal answers a heartbeat that the activity is to end.
+func ends(err error) bool {
+	_, gone := errors.AsType[*serviceerror.NotFound](err)
+	return gone || temporal.IsCanceledError(err) || errors.Is(err, activity.ErrActivityPaused) || errors.Is(err, activity.ErrActivityReset)
 }
 
 // place returns what a heartbeat reports; the caller holds the lock.
@@ -222,13 +257,6 @@ func (c *chunkRun) place() place {
 		return place{Steps: c.currentStats().Steps}
 	}
 	return c.at
-}
-
-// send sends one heartbeat.
-func (c *chunkRun) send(ctx context.Context, send func(ctx context.Context, token []byte, details ...any) error, at place) error {
-	ctx, cancel := context.WithTimeout(ctx, c.task.Beat)
-	defer cancel()
-	return send(ctx, activity.GetInfo(ctx).TaskToken, at)
 }
 
 // calls returns the log of the calls of the chunk.
@@ -253,7 +281,7 @@ func (c *chunkRun) explain(ctx context.Context, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ctx != nil {
-		c.isDirty = len(c.order) > 0
+		c.isDirty, c.isRepeated = len(c.order) > 0, true
 		c.store()
 	}
 	switch {

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"go.temporal.io/sdk/activity"
-
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/steps"
 )
@@ -134,9 +132,6 @@ func (c *chunkRun) storePart() {
 	c.order, c.parts.events, c.isDirty, c.stored = nil, eventSums{}, false, time.Now()
 	c.err = c.blobs.write(context.WithoutCancel(c.ctx), partName(c.task.folder(), c.task.Partition, c.parts.next), p)
 	c.parts.next++
-	if c.err == nil && c.ctx.Err() == nil {
-		activity.RecordHeartbeat(c.ctx, c.place())
-	}
 }
 
 // restoreParts reads what earlier attempts have stored, or what they had made before failed rows run again.

@@ -14,10 +14,7 @@ import (
 	"github.com/qtype-dev/qtype/runtime"
 )
 
-const (
-	stopTimeout  = 10 * time.Second       // for chunks that are stopped with their worker
-	maxBeatPause = 200 * time.Millisecond // between two heartbeats with finished rows
-)
+const stopTimeout = 10 * time.Second // for chunks that are stopped with their worker
 
 // Work runs chunks of the application until ctx ends.
 func (e Engine) Work(ctx context.Context, app *runtime.App, cfg durable.WorkerConfig) error {
@@ -32,8 +29,6 @@ func (e Engine) Work(ctx context.Context, app *runtime.App, cfg durable.WorkerCo
 	w := worker.New(c, queue, worker.Options{
 		MaxConcurrentActivityExecutionSize:      cfg.Parallel,
 		MaxConcurrentLocalActivityExecutionSize: cfg.Parallel,
-		MaxHeartbeatThrottleInterval:            maxBeatPause,
-		DefaultHeartbeatThrottleInterval:        maxBeatPause,
 		WorkerStopTimeout:                       stopTimeout,
 		OnFatalError: func(err error) {
 			select {

@@ -118,7 +118,7 @@ type task struct {
 	Number    int           // of the chunk in its partition
 	Rows      []byte        // the encoded chunk; nil if it is a blob
 	Resumed   bool          // as in the plan
-	Beat      time.Duration // the interval of heartbeats
+	Heartbeat time.Duration // as in the plan
 	Max       int           // bytes of an output that is returned
 	MayWait   bool          // as in the plan
 	Budget    *budget       // as in the plan
@@ -266,7 +266,7 @@ func (r *scheduler) tail() *tail {
 
 // execute starts the activity of a chunk.
 func (r *scheduler) execute(ctx workflow.Context, partition, number int) workflow.Future {
-	t := task{Run: r.plan.Run, Flow: r.plan.Flow, Partition: partition, Number: number, Resumed: r.plan.Resumed, Beat: r.plan.Heartbeat / beatsLost, Max: r.plan.MaxOutput,
+	t := task{Run: r.plan.Run, Flow: r.plan.Flow, Partition: partition, Number: number, Resumed: r.plan.Resumed, Heartbeat: r.plan.Heartbeat, Max: r.plan.MaxOutput,
 		MayWait: r.plan.MayWait, Budget: r.plan.Budget, Request: r.plan.Request, Retry: r.plan.Retry, Answers: r.answersOf(partition)}
 	if r.plan.Earlier != nil {
 		t.Earlier = r.plan.Earlier[partition][number]

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
@@ -28,10 +29,14 @@ type leakless struct{ tests *testing.M }
 func (l leakless) Run() int {
 	os.Setenv("SOURCE_DATE_EPOCH", testkit.Day)
 	status := l.tests.Run()
-	if status == 0 && goleak.Find() != nil {
+	if status != 0 {
+		return status
+	}
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return status
+	return 0
 }
 
 // The program has a part for all that the language declares.

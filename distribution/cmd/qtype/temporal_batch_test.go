@@ -221,7 +221,7 @@ func TestTemporal_BatchesEqual(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got [2]map[string]string
 			for i, engine := range []string{"local", "temporal"} {
-				c := &cluster{t: t, dir: t.TempDir(), server: server, offline: true}
+				c := &cluster{t: t, dir: t.TempDir(), server: server, address: server.Address(), offline: true}
 				c.write("app.qtype.yaml", test.document)
 				c.write("in.csv", test.rows)
 				args := []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--errors", "failed.csv", "--engine", engine}

@@ -108,7 +108,7 @@ func (e exampleRun) compare(t *testing.T, folder string, server *servertest.Serv
 // prepare copies the example, and fills its index.
 func (e exampleRun) prepare(t *testing.T, folder string, server *servertest.Server) *cluster {
 	t.Helper()
-	c := &cluster{t: t, dir: t.TempDir(), server: server, offline: true}
+	c := &cluster{t: t, dir: t.TempDir(), server: server, address: server.Address(), offline: true}
 	if err := os.CopyFS(c.dir, os.DirFS(folder)); err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,8 @@ type cluster struct {
 	dir    string
 	server *servertest.Server
 
-	offline bool // no key, so that mocks answer
+	offline bool   // no key, so that mocks answer
+	address string // of Temporal
 }
 
 // key returns the key of the provider.
@@ -89,7 +90,7 @@ func newCluster(t *testing.T, document string, rows string) *cluster {
 			t.Error(err)
 		}
 	})
-	c := &cluster{t: t, dir: t.TempDir(), server: server}
+	c := &cluster{t: t, dir: t.TempDir(), server: server, address: server.Address()}
 	c.write("app.qtype.yaml", document)
 	c.write("in.csv", rows)
 	return c
@@ -115,7 +116,7 @@ func (c *cluster) read(name string) string {
 func (c *cluster) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "qtype", args...)
 	cmd.Dir = c.dir
-	cmd.Env = append(os.Environ(), "OPENAI_API_KEY="+c.key(), "NO_PROXY=*", "TEMPORAL_ADDRESS="+c.server.Address())
+	cmd.Env = append(os.Environ(), "OPENAI_API_KEY="+c.key(), "NO_PROXY=*", "TEMPORAL_ADDRESS="+c.address)
 	return cmd
 }
 
