@@ -22,6 +22,14 @@ type CallLog interface {
 	Record(ctx context.Context, key string, result []byte) error
 }
 
+// CallGate is a CallLog that decides when calls begin.
+type CallGate interface {
+	CallLog
+	// Begin returns when a call may be made, and what the caller calls when the call has ended and its result is
+	// recorded. It returns an error if ctx ends before.
+	Begin(ctx context.Context) (end func(), err error)
+}
+
 // callRecorder is a CallLog with the number of equal calls of the run.
 type callRecorder struct {
 	log CallLog
@@ -61,7 +69,7 @@ func (r *callRecorder) key(ctx context.Context, kind string, parts ...any) strin
 }
 
 // recorded calls f, or returns its recorded result. replayed reports which.
-func recorded[T any](ctx context.Context, key string, f func() (T, error)) (result T, replayed bool, err error) {
+func recorded[T any](ctx context.Context, key string, f func(context.Context) (T, error)) (result T, replayed bool, err error) {
 	log := callRecorderFrom(ctx).log
 	if raw := log.Recorded(key); raw != nil {
 		if err := json.Unmarshal(raw, &result); err != nil {
@@ -69,7 +77,12 @@ func recorded[T any](ctx context.Context, key string, f func() (T, error)) (resu
 		}
 		return result, true, nil
 	}
-	if result, err = f(); err != nil {
+	ctx, end, err := beginCall(ctx, log)
+	if err != nil {
+		return result, false, err
+	}
+	defer end()
+	if result, err = f(ctx); err != nil {
 		return result, false, err
 	}
 	raw, err := json.Marshal(result)
@@ -80,6 +93,25 @@ func recorded[T any](ctx context.Context, key string, f func() (T, error)) (resu
 		return result, false, fmt.Errorf("the result of a call could not be recorded: %w", err)
 	}
 	return result, false, nil
+}
+
+type openCallKey struct{}
+
+// beginCall begins a call at the gate of a log, and returns its context. A call that makes calls itself,
+// such as that of a sub-agent, lasts for the gate until it makes the first of them.
+func beginCall(ctx context.Context, log CallLog) (inner context.Context, end func(), err error) {
+	gate, ok := log.(CallGate)
+	if !ok {
+		return ctx, func() {}, nil
+	}
+	if endOuter, ok := ctx.Value(openCallKey{}).(func()); ok {
+		endOuter()
+	}
+	if end, err = gate.Begin(ctx); err != nil {
+		return ctx, nil, err
+	}
+	end = sync.OnceFunc(end)
+	return context.WithValue(ctx, openCallKey{}, end), end, nil
 }
 
 // withCallKey returns the context of a tool call with its key in the log.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"iter"
 	"strings"
+	"time"
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
@@ -26,6 +27,7 @@ type chunkRunner struct {
 	beat     func(ctx context.Context, token []byte, details ...any) error // sends a heartbeat and waits for the answer
 	approved []string                                                      // ids of tools that need no further approval
 	answered []string                                                      // ids of client tools that have a handler
+	drain    time.Duration                                                 // how long calls may last when the worker stops
 }
 
 // run is the activity: it runs the rows of a chunk.
@@ -34,7 +36,7 @@ func (w *chunkRunner) run(ctx context.Context, t task) (done, error) {
 		return done{}, temporal.NewNonRetryableApplicationError("the id of the run is not valid", failedError, nil)
 	}
 	info := activity.GetInfo(ctx)
-	if info.Attempt > 1 || t.Resumed || t.Answers != nil {
+	if t.mayHaveBegun(ctx) {
 		if finished, err := w.finished(ctx, t); finished != nil || err != nil {
 			return deref(finished), err
 		}
@@ -61,6 +63,9 @@ func (w *chunkRunner) run(ctx context.Context, t task) (done, error) {
 	})
 	if waits, ok := errors.AsType[*waitingError](err); ok {
 		return done{Waiting: waits.requests}, nil
+	}
+	if moved, ok := errors.AsType[*movedError](err); ok {
+		return done{Moved: &moved.at}, nil // it is no failed attempt
 	}
 	if err != nil {
 		return done{}, err
@@ -178,7 +183,7 @@ type inputs func(*chunkRun) iter.Seq[runtime.Input]
 func (w *chunkRunner) process(ctx context.Context, t task, isLocal bool, in inputs, take func(*runtime.Result) error) (counted stats, err error) {
 	ctx, cancel := ownContext(ctx)
 	defer cancel(nil)
-	c := &chunkRun{blobs: w.blobs, task: t, counted: &runtime.Progress{}, finished: map[checkpoint.Key]*finishedRow{}, cancel: cancel}
+	c := &chunkRun{blobs: w.blobs, task: t, counted: &runtime.Progress{}, finished: map[checkpoint.Key]*finishedRow{}, cancel: cancel, drain: w.drain}
 	served, err := w.served(ctx, c)
 	if err != nil {
 		return counted, err
@@ -207,8 +212,9 @@ func (w *chunkRunner) process(ctx context.Context, t task, isLocal bool, in inpu
 			return counted, err
 		}
 		opts = append(opts, runtime.WithRowStore(c, t.Flow, t.folder()))
+		c.calls = c.newCallLog(ctx)
 		defer c.beat(ctx, w.beat)()
-		ctx = steps.WithCallLog(ctx, c.calls(ctx))
+		ctx = steps.WithCallLog(ctx, c.calls)
 		if t.MayWait {
 			c.asker = &asker{worker: w, answers: t.Answers, suspend: cancel, limit: requestLimit(t.Request != nil), publish: served.requests()}
 			ctx = tool.WithHandlers(ctx, c.asker.handlers())
@@ -225,7 +231,7 @@ func (w *chunkRunner) process(ctx context.Context, t task, isLocal bool, in inpu
 		opts = append(opts, c.sharedBudget(w.app.State()))
 	}
 	check := batch.OutageCheck()
-	for res, err := range w.app.Run(ctx, t.Flow, in(c), opts...) {
+	for res, err := range w.app.Run(ctx, t.Flow, c.untilStopped(ctx, in(c)), opts...) {
 		if err == nil {
 			if err = take(res); err != nil {
 				c.fail(err)
@@ -247,6 +253,9 @@ func (w *chunkRunner) process(ctx context.Context, t task, isLocal bool, in inpu
 			c.mu.Unlock()
 			break
 		}
+	}
+	if c.isCut {
+		return counted, c.explain(ctx, ctx.Err())
 	}
 	if err := served.close(); err != nil {
 		return counted, err

@@ -210,12 +210,12 @@ func TestChunk_Calls(t *testing.T) {
 					<-stopped // the activity ends before the call is answered
 				}
 			}
-			_, err := attempt(t, w, in, stop)
+			moved, err := attempt(t, w, in, stop)
 			close(stopped)
-			if err == nil || !strings.Contains(err.Error(), errStopping.Error()) {
-				t.Fatalf("the first attempt: %v", err)
+			if err != nil || moved.Moved == nil {
+				t.Fatalf("the first attempt: %+v, %v", moved, err)
 			}
-			in.Resumed = true
+			in.Moved = moved.Moved
 			waits, err := attempt(t, w, in, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -226,6 +226,35 @@ func TestChunk_Calls(t *testing.T) {
 			}
 			want := map[string]int{"model 0": 1, "lookup": 1, "model 1": 1, "refund": 1, "model 2": 1, "model 3": 1}
 			want[last]++
+			if diff := cmp.Diff(want, server.counts); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestChunk_Drained: a worker that stops lets the calls of its chunks end, and begins no others. None is repeated.
+func TestChunk_Drained(t *testing.T) {
+	for _, last := range []string{"model 0", "lookup", "model 1", "refund", "model 2"} {
+		t.Run(last, func(t *testing.T) {
+			w, server, in := openDesk(t)
+			w.approved, w.drain, in.MayWait = []string{"refund"}, time.Minute, true
+			stop := make(chan struct{})
+			var once sync.Once
+			server.before = func(call string) {
+				if call == last {
+					once.Do(func() { close(stop) })
+				}
+			}
+			made, err := attempt(t, w, in, stop)
+			if err == nil && made.Moved != nil {
+				in.Moved = made.Moved
+				made, err = attempt(t, w, in, nil)
+			}
+			if err != nil || len(made.Waiting) != 1 {
+				t.Fatalf("%+v, %v", made, err)
+			}
+			want := map[string]int{"model 0": 1, "lookup": 1, "model 1": 1, "refund": 1, "model 2": 1}
 			if diff := cmp.Diff(want, server.counts); diff != "" {
 				t.Error(diff)
 			}

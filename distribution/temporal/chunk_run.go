@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -47,6 +48,12 @@ func (repeatError) Is(target error) bool { return target == memory.ErrSuspended 
 // Unwrap returns the reason.
 func (e repeatError) Unwrap() error { return e.error }
 
+// movedError ends a chunk that another worker continues, because this one is stopped.
+type movedError struct{ at place }
+
+// Error returns the reason.
+func (e *movedError) Error() string { return errStopping.Error() }
+
 // waitingError ends a chunk that waits for answers.
 type waitingError struct{ requests []keyedRequest }
 
@@ -60,7 +67,10 @@ type chunkRun struct {
 	counted *runtime.Progress
 	ctx     context.Context // of the activity; nil for a local one, which stores nothing
 	cancel  context.CancelCauseFunc
-	asker   *asker // nil if no row may wait
+	asker   *asker        // nil if no row may wait
+	calls   *callLog      // nil for a local activity
+	drain   time.Duration // how long calls may last when the worker stops
+	isCut   bool          // rows were left out, because the worker stops
 
 	mu         sync.Mutex
 	finished   map[checkpoint.Key]*finishedRow // also those of earlier attempts
@@ -89,7 +99,10 @@ func (c *chunkRun) restore(ctx context.Context) error {
 			return err
 		}
 	}
-	if at.Blob == "" && at.Inline == nil && (c.task.Resumed || c.task.Answers != nil || activity.GetInfo(ctx).Attempt > 1) {
+	if at.Blob == "" && at.Inline == nil && c.task.Moved != nil {
+		at = *c.task.Moved
+	}
+	if at.Blob == "" && at.Inline == nil && c.task.mayHaveBegun(ctx) {
 		at.Blob = partName(c.task.folder(), c.task.Partition, c.task.Number)
 	}
 	var p progress
@@ -183,7 +196,7 @@ func (c *chunkRun) store() {
 type sender func(ctx context.Context, token []byte, details ...any) error
 
 // beat reports that the worker lives, and where finished rows are, until the returned func is called.
-// It ends the run of the chunk when the worker stops, and when Temporal has not answered for so long
+// When the worker stops, it ends the run of the chunk after the calls that have begun, or after drain. It also does when Temporal has not answered for so long
 // that it gives the chunk to another worker.
 //
 // It sends by itself: the SDK ends an activity whose heartbeat has no answer within the time between
@@ -197,6 +210,8 @@ func (c *chunkRun) beat(ctx context.Context, send sender) func() {
 		next := time.NewTimer(pause)
 		defer next.Stop()
 		stops := activity.GetWorkerStopChannel(ctx)
+		var drained <-chan struct{}
+		var late <-chan time.Time
 		for {
 			select {
 			case <-next.C:
@@ -208,8 +223,13 @@ func (c *chunkRun) beat(ctx context.Context, send sender) func() {
 				lost.Reset(c.task.Heartbeat - time.Since(began))
 				next.Reset(pause - time.Since(began))
 			case <-stops:
+				stops, drained, late = nil, c.calls.stop(), time.After(c.drain)
+			case <-drained:
 				c.cancel(errStopping)
-				stops = nil
+				drained = nil
+			case <-late:
+				c.cancel(errStopping)
+				late = nil
 			case <-ctx.Done():
 				return
 			}
@@ -259,12 +279,28 @@ func (c *chunkRun) place() place {
 	return c.at
 }
 
-// calls returns the log of the calls of the chunk.
-func (c *chunkRun) calls(ctx context.Context) *callLog {
+// newCallLog returns the log of the calls of the chunk.
+func (c *chunkRun) newCallLog(ctx context.Context) *callLog {
 	return &callLog{
 		ctx: ctx, blobs: c.blobs, folder: callsName(c.task.folder(), c.task.Partition, c.task.Number),
-		repeats: c.task.Resumed || c.task.Answers != nil || activity.GetInfo(ctx).Attempt > 1,
+		repeats: c.task.mayHaveBegun(ctx),
 		fail:    c.fail,
+	}
+}
+
+// untilStopped yields rows until the worker stops. Then it waits until the run ends.
+func (c *chunkRun) untilStopped(ctx context.Context, rows iter.Seq[runtime.Input]) iter.Seq[runtime.Input] {
+	return func(yield func(runtime.Input) bool) {
+		for row := range rows {
+			if c.calls != nil && c.calls.isStopping() {
+				<-ctx.Done()
+				c.isCut = true
+				return
+			}
+			if !yield(row) {
+				return
+			}
+		}
 	}
 }
 
@@ -285,10 +321,12 @@ func (c *chunkRun) explain(ctx context.Context, err error) error {
 		c.store()
 	}
 	switch {
-	case errors.Is(context.Cause(ctx), errStopping), errors.Is(context.Cause(ctx), errLost):
-		return context.Cause(ctx) // Temporal repeats the chunk
 	case c.err != nil:
 		return c.err
+	case errors.Is(context.Cause(ctx), errStopping):
+		return &movedError{c.at}
+	case errors.Is(context.Cause(ctx), errLost):
+		return context.Cause(ctx) // Temporal repeats the chunk
 	case errors.Is(context.Cause(ctx), memory.ErrSuspended):
 		return &waitingError{requests: c.asker.requests()}
 	case ctx.Err() != nil:

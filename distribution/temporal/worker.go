@@ -14,7 +14,7 @@ import (
 	"github.com/qtype-dev/qtype/runtime"
 )
 
-const stopTimeout = 10 * time.Second // for chunks that are stopped with their worker
+const stopTimeout = 10 * time.Second // for chunks whose calls have ended, to store what is finished
 
 // Work runs chunks of the application until ctx ends.
 func (e Engine) Work(ctx context.Context, app *runtime.App, cfg durable.WorkerConfig) error {
@@ -29,7 +29,7 @@ func (e Engine) Work(ctx context.Context, app *runtime.App, cfg durable.WorkerCo
 	w := worker.New(c, queue, worker.Options{
 		MaxConcurrentActivityExecutionSize:      cfg.Parallel,
 		MaxConcurrentLocalActivityExecutionSize: cfg.Parallel,
-		WorkerStopTimeout:                       stopTimeout,
+		WorkerStopTimeout:                       cfg.Drain + stopTimeout,
 		OnFatalError: func(err error) {
 			select {
 			case failed <- err:
@@ -38,7 +38,7 @@ func (e Engine) Work(ctx context.Context, app *runtime.App, cfg durable.WorkerCo
 		},
 	})
 	place := newBlobs(cfg.Config)
-	register(w, &chunkRunner{app: app, blobs: place, beat: c.RecordActivityHeartbeat, approved: cfg.Approved, answered: cfg.ClientTools})
+	register(w, &chunkRunner{app: app, blobs: place, beat: c.RecordActivityHeartbeat, approved: cfg.Approved, answered: cfg.ClientTools, drain: cfg.Drain})
 	if err := w.Start(); err != nil {
 		return fmt.Errorf("the worker cannot start: %w", err)
 	}

@@ -1,11 +1,13 @@
 package temporal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -108,6 +110,8 @@ type state struct {
 	Asked   int           // requests so far
 	Open    []openRequest // without an answer, the oldest first
 	Answers []givenAnswer // for chunks that are not finished
+
+	Moved map[int]*place // of chunks whose workers were stopped, by partition
 }
 
 // task is the input of an activity.
@@ -127,6 +131,7 @@ type task struct {
 	Earlier   []byte        // the output of the chunk before failed rows run again; nil if it is a blob
 	Head      bool          // only the steps before the first batch step run
 	Tail      *tail         // the other steps of such a flow run, on the results of all chunks; nil for a chunk
+	Moved     *place        // where the finished rows are, if the worker of an earlier activity was stopped; nil otherwise
 	Answers   map[string]durable.Answer
 }
 
@@ -149,6 +154,12 @@ type done struct {
 	HasFailed bool // as in stats
 
 	Waiting []keyedRequest // what the chunk waits for; if there is any, it is not finished
+	Moved   *place         // where the finished rows are, if the worker was stopped before the others were
+}
+
+// mayHaveBegun reports whether an earlier attempt or activity may have run rows of the chunk.
+func (t *task) mayHaveBegun(ctx context.Context) bool {
+	return t.Resumed || t.Answers != nil || t.Moved != nil || activity.GetInfo(ctx).Attempt > 1
 }
 
 // runWorkflow runs the chunks of a plan: those of a partition in order, the partitions at the same time.
@@ -226,7 +237,14 @@ func (r *scheduler) runPartition(ctx workflow.Context, partition int) {
 				r.err = err
 			}
 			continue
+		case made.Moved != nil:
+			if r.state.Moved == nil {
+				r.state.Moved = map[int]*place{}
+			}
+			r.state.Moved[partition] = made.Moved
+			continue
 		}
+		delete(r.state.Moved, partition)
 		if r.isTail(partition) { // it counts the rows of all chunks
 			r.state.Rows, r.state.Failed, r.state.Stopped = 0, 0, made.Stopped
 		}
@@ -267,7 +285,7 @@ func (r *scheduler) tail() *tail {
 // execute starts the activity of a chunk.
 func (r *scheduler) execute(ctx workflow.Context, partition, number int) workflow.Future {
 	t := task{Run: r.plan.Run, Flow: r.plan.Flow, Partition: partition, Number: number, Resumed: r.plan.Resumed, Heartbeat: r.plan.Heartbeat, Max: r.plan.MaxOutput,
-		MayWait: r.plan.MayWait, Budget: r.plan.Budget, Request: r.plan.Request, Retry: r.plan.Retry, Answers: r.answersOf(partition)}
+		MayWait: r.plan.MayWait, Budget: r.plan.Budget, Request: r.plan.Request, Retry: r.plan.Retry, Moved: r.state.Moved[partition], Answers: r.answersOf(partition)}
 	if r.plan.Earlier != nil {
 		t.Earlier = r.plan.Earlier[partition][number]
 	}

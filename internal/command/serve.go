@@ -84,7 +84,7 @@ ended, for --drain-timeout at most; a second one ends the process.`,
 		f.IntVarP(&c.port, "port", "p", 8000, "`PORT` to listen on; 0 for any free one")
 		f.BoolVar(&c.reload, "reload", false, "serve the document again when its files change")
 		f.BoolVar(&c.noUI, "no-ui", false, "no web interface")
-		f.DurationVar(&c.drain, "drain-timeout", 30*time.Second, "how long active runs may take after a signal, as a `DURATION`")
+		f.DurationVar(&c.drain, "drain-timeout", defaultDrain, "how long active runs may take after a signal, as a `DURATION`")
 	})
 	cli.AddFlags(f, "Where rows run", func() {
 		c.engine.AddTo(cmd, "engine", "", "run the rows of requests in this process (local), or on workers (temporal; see qtype worker)")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,8 +15,11 @@ import (
 	"github.com/qtype-dev/qtype/internal/terminal"
 )
 
-// defaultParallel is how many chunks a worker runs at once.
-const defaultParallel = 4
+// The defaults of a worker.
+const (
+	defaultParallel = 4                // chunks that it runs at once
+	defaultDrain    = 30 * time.Second // for what has begun, after a signal; also of a server
+)
 
 // workerCommand is one call of qtype worker.
 type workerCommand struct {
@@ -24,6 +28,7 @@ type workerCommand struct {
 	clients  *appflags.Clients
 	store    appflags.Store
 	parallel int
+	drain    time.Duration
 	log      appflags.LogLevel
 }
 
@@ -35,7 +40,11 @@ func newWorker(s *cli.Streams) *cobra.Command {
 		Long: `Runs rows that Temporal assigns to it, until it is stopped: those of files, from
 qtype run --engine temporal, and those of requests, from qtype serve --engine temporal.
 A worker runs only rows of the document that it was started with. The programs use the
-same --blobs, and workers and servers the same --store.`,
+same --blobs, and workers and servers the same --store.
+
+A first SIGINT or SIGTERM lets calls of models and tools end, for --drain-timeout at
+most, and records them: the worker that continues their rows does not repeat them. A
+second one ends the process.`,
 		Example: `  qtype worker app.qtype.yaml --temporal-address temporal:7233 --blobs /mnt/shared/blobs
   qtype run app.qtype.yaml -I messages.csv -o replies.parquet --engine temporal --temporal-address temporal:7233 --blobs /mnt/shared/blobs`,
 		Args: cli.Arguments("a document: qtype worker APP"), ValidArgsFunction: cli.YAMLFiles,
@@ -52,6 +61,7 @@ same --blobs, and workers and servers the same --store.`,
 		w.temporal.AddTo(f)
 		w.temporal.AddBlobsTo(f)
 		f.IntVar(&w.parallel, "parallel", defaultParallel, "run `N` chunks of rows at once")
+		f.DurationVar(&w.drain, "drain-timeout", defaultDrain, "how long calls of models and tools may take after a signal, as a `DURATION`")
 	})
 	cli.AddFlags(f, "Conversations", func() { w.store.AddTo(f) })
 	cli.AddFlags(f, "Tools and approvals", func() { w.clients.AddTo(f) })
@@ -86,7 +96,7 @@ func (w *workerCommand) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	cfg := durable.WorkerConfig{Config: connection, Parallel: w.parallel, Approved: w.clients.User.Approved, ClientTools: w.clients.Handled, Log: w.Err, Ready: func(queue string) {
+	cfg := durable.WorkerConfig{Config: connection, Parallel: w.parallel, Drain: w.drain, Approved: w.clients.User.Approved, ClientTools: w.clients.Handled, Log: w.Err, Ready: func(queue string) {
 		if !w.log.Quiet {
 			fmt.Fprintln(w.Err, terminal.Clean("worker of "+app.Spec().ID+", task queue "+queue))
 		}

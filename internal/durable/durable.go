@@ -48,6 +48,7 @@ type TLS struct {
 type WorkerConfig struct {
 	Config
 	Parallel    int                // how many chunks are run at once
+	Drain       time.Duration      // how long calls of models and tools may last when the worker stops
 	Approved    []string           // ids of tools whose calls need no further approval
 	ClientTools []string           // ids of client tools that the App has handlers for; others are requests of the run
 	Log         io.Writer          // for warnings and errors of Temporal's client; nil for none

@@ -4,9 +4,15 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"os"
+	"os/exec"
+	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/model/modeltest"
 )
@@ -22,7 +28,7 @@ func TestTemporal_StoppedWorker(t *testing.T) {
 	}))
 	t.Cleanup(model.Close)
 	c := newCluster(t, fmt.Sprintf(talks, model.URL), "session,text\ns0,hello\n")
-	first := c.worker()
+	first := c.worker("--drain-timeout", "0s")
 	result := make(chan string, 1)
 	go func() {
 		status, _, stderr := c.qtype("run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal", "--heartbeat", "2s")
@@ -39,5 +45,65 @@ func TestTemporal_StoppedWorker(t *testing.T) {
 	_, out, errs := c.qtype("memory", "history", "app.qtype.yaml", "-m", "talk", "-s", "s0", "--format", "json")
 	if n := strings.Count(out, "\n"); n != 2 || strings.Contains(out, "failed") {
 		t.Errorf("%d messages: %s%s", n, out, errs)
+	}
+}
+
+// TestTemporal_RollingRestarts: each worker is replaced by another one while rows run. No call is repeated, and no attempt fails.
+func TestTemporal_RollingRestarts(t *testing.T) {
+	rows, restarts := 300, 5
+	if n, err := strconv.Atoi(os.Getenv("QTYPE_RESTARTS")); err == nil { // 20 restarts during 20,000 rows
+		rows, restarts = n*1000, n
+	}
+	asked := make(chan struct{}, rows+restarts)
+	var mu sync.Mutex
+	calls := map[string]int{}
+	model := httptest.NewServer(modeltest.OpenAI(func(messages []modeltest.Message) (string, int) {
+		text := messages[len(messages)-1].Content
+		mu.Lock()
+		calls[text]++
+		mu.Unlock()
+		asked <- struct{}{}
+		time.Sleep(20 * time.Millisecond)
+		return "answer to " + text, 0
+	}))
+	t.Cleanup(model.Close)
+	var input, want strings.Builder
+	input.WriteString("session,text\n")
+	for i := 1; i <= rows; i++ {
+		fmt.Fprintf(&input, "s%d,%d\n", i%50, i)
+		fmt.Fprintf(&want, `{"row":%d,"session":"s%d","answer":"answer to %d","error":null}`+"\n", i, i%50, i)
+	}
+	c := newCluster(t, fmt.Sprintf(talks, model.URL), input.String())
+	workers := []*exec.Cmd{c.worker(), c.worker()}
+	result := make(chan string, 1)
+	go func() {
+		status, _, stderr := c.qtype("run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal", "--chunk", "10")
+		result <- fmt.Sprintf("%d\n%s", status, stderr)
+	}()
+	for i := range restarts {
+		for range rows / (restarts + 1) {
+			<-asked
+		}
+		workers = append(workers, c.worker())
+		testkit.Must(t, workers[i].Process.Signal(syscall.SIGTERM))
+	}
+	if got := <-result; !strings.HasPrefix(got, "0\n") {
+		t.Fatal(got)
+	}
+	if diff := cmp.Diff(want.String(), c.read("out.jsonl")); diff != "" {
+		t.Error(diff)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if n := len(calls); n != rows {
+		t.Errorf("%d questions, want %d", n, rows)
+	}
+	for text, n := range calls {
+		if n != 1 {
+			t.Errorf("question %s was asked %d times", text, n)
+		}
+	}
+	if history := c.temporal("workflow", "show", "--workflow-id", c.runs()[0].ID, "--output", "json"); strings.Contains(history, `"attempt": 2`) {
+		t.Error("a chunk had several attempts")
 	}
 }

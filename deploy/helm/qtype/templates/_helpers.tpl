@@ -36,7 +36,7 @@ spec:
     runAsGroup: 65532
     fsGroup: 65532
     seccompProfile: {type: RuntimeDefault}
-  terminationGracePeriodSeconds: {{ add .serve.drainSeconds 10 }}
+  terminationGracePeriodSeconds: {{ add $.drainSeconds 15 }}
   topologySpreadConstraints:
     - maxSkew: 1
       topologyKey: kubernetes.io/hostname
