@@ -2,9 +2,7 @@ package mediafile
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"mime"
 	"slices"
 	"strings"
 
@@ -29,7 +27,7 @@ func (s *Source) message(ctx context.Context, t spec.Type, raw any) (any, error)
 	}
 	list, _ := r.Get("blocks")
 	blocks, _ := list.([]any)
-	media := make(map[int][]byte)
+	media := make(map[int]*chat.Block)
 	plain := slices.Clone(blocks)
 	for i, item := range blocks {
 		b, ok := item.(*value.Record)
@@ -41,7 +39,7 @@ func (s *Source) message(ctx context.Context, t spec.Type, raw any) (any, error)
 			return nil, within(fmt.Sprintf("blocks[%d]", i), err)
 		}
 		if data != nil {
-			media[i], plain[i] = data, b.With("content", "")
+			media[i], plain[i] = data, b.With("content", "").With("mime_type", data.MimeType)
 		}
 	}
 	if len(media) > 0 {
@@ -55,14 +53,14 @@ func (s *Source) message(ctx context.Context, t spec.Type, raw any) (any, error)
 	if len(media) > 0 && (m.Role == chat.System || m.Role == chat.Developer) {
 		return nil, &value.Error{Reason: fmt.Sprintf("a message with the role %s has texts only, no media", m.Role)}
 	}
-	for i, data := range media {
-		m.Blocks[i].Data = data
+	for i, b := range media {
+		m.Blocks[i].Data = b.Data
 	}
 	return m, nil
 }
 
-// block returns the content of a block of media; nil for other blocks.
-func (s *Source) block(ctx context.Context, b *value.Record) ([]byte, error) {
+// block returns a block of media with its content; nil for other blocks.
+func (s *Source) block(ctx context.Context, b *value.Record) (*chat.Block, error) {
 	if err := only(b, "type", "content", "mime_type"); err != nil {
 		return nil, err
 	}
@@ -76,9 +74,6 @@ func (s *Source) block(ctx context.Context, b *value.Record) ([]byte, error) {
 	case !t.IsMedia():
 		return nil, nil
 	}
-	if err := checkDeclared(name, b); err != nil {
-		return nil, &value.Error{Path: "mime_type", Reason: err.Error()}
-	}
 	loaded, err := s.media(ctx, t, content)
 	if err != nil {
 		return nil, &value.Error{Path: "content", Reason: err.Error()}
@@ -87,27 +82,15 @@ func (s *Source) block(ctx context.Context, b *value.Record) ([]byte, error) {
 	if !ok {
 		return nil, &value.Error{Path: "content", Reason: `expected a data URL or {"base64": "…"}, not ` + value.Describe(loaded)}
 	}
-	return append([]byte{}, data...), nil
-}
-
-// checkDeclared returns an error if the declared media type of a block is not one of its type.
-func checkDeclared(kind string, b *value.Record) error {
-	field, ok := b.Get("mime_type")
-	text, isText := field.(string)
-	if !ok || !isText || text == "" {
-		return nil // Coerce reports what is not a text
+	declared, _ := b.Get("mime_type")
+	mime, isText := declared.(string)
+	if declared != nil && !isText {
+		return nil, &value.Error{Path: "mime_type", Reason: "expected a text, not " + value.Describe(declared)}
 	}
-	declared, _, err := mime.ParseMediaType(text)
-	if err != nil {
-		return errors.New("it is not a media type such as image/png")
+	if mime, err = typeOfKind(name, mime, data); err != nil {
+		return nil, &value.Error{Path: "mime_type", Reason: err.Error()}
 	}
-	switch kind {
-	case "image", "audio", "video":
-		if !strings.HasPrefix(declared, kind+"/") {
-			return fmt.Errorf("%s is not a media type of type %s", declared, kind)
-		}
-	}
-	return nil
+	return &chat.Block{Type: name, Data: append([]byte{}, data...), MimeType: mime}, nil
 }
 
 // only returns an error if an object has another field: callers choose the content of a message, not

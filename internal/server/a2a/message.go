@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
 
+	"github.com/qtype-dev/qtype/internal/mediafile"
+	"github.com/qtype-dev/qtype/internal/mediatype"
 	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -24,8 +27,9 @@ type content struct {
 
 // file is a part with bytes.
 type file struct {
-	input string // the input that its metadata name; empty for none
-	bytes []byte
+	input    string // the input that its metadata name; empty for none
+	bytes    []byte
+	declared string // the media type of data of an unknown format
 }
 
 // read returns the content of a message.
@@ -48,7 +52,7 @@ func (c *content) add(p *sdk.Part) error {
 		c.text = append(c.text, string(v))
 		c.blocks = append(c.blocks, chat.Block{Type: "text", Text: string(v)})
 	case sdk.Raw:
-		c.addFile(p, v, p.MediaType)
+		return c.addFile(p, v, p.MediaType)
 	case sdk.URL:
 		if !strings.HasPrefix(string(v), "data:") {
 			return fmt.Errorf("%w: the server does not fetch files; send the content", sdk.ErrUnsupportedContentType)
@@ -57,10 +61,7 @@ func (c *content) add(p *sdk.Part) error {
 		if err != nil {
 			return invalid("%s", err)
 		}
-		if p.MediaType != "" {
-			mediaType = p.MediaType
-		}
-		c.addFile(p, data, mediaType)
+		return c.addFile(p, data, cmp.Or(p.MediaType, mediaType))
 	case sdk.Data:
 		return c.addData(v.Value)
 	default:
@@ -69,10 +70,18 @@ func (c *content) add(p *sdk.Part) error {
 	return nil
 }
 
-func (c *content) addFile(p *sdk.Part, data []byte, mediaType string) {
+func (c *content) addFile(p *sdk.Part, data []byte, mediaType string) error {
+	b, err := mediafile.Block("", data, mediaType)
+	if err != nil {
+		return invalid("%s", err)
+	}
 	input, _ := p.Metadata["input"].(string)
-	c.files = append(c.files, file{input, data})
-	c.blocks = append(c.blocks, *schema.FileBlock(data, mediaType))
+	if mediatype.Detect(data) != "" {
+		mediaType = "" // the content decides
+	}
+	c.files = append(c.files, file{input, data, mediaType})
+	c.blocks = append(c.blocks, *b)
+	return nil
 }
 
 func (c *content) addData(v any) error {
@@ -130,7 +139,7 @@ func (c *content) form(flow *schema.Flow) (*value.Record, error) {
 	for _, f := range c.files {
 		v := f.inputOf(flow, record)
 		if v == nil {
-			return nil, fmt.Errorf("%w: flow %s has no input for a file", sdk.ErrUnsupportedContentType, flow.ID())
+			return nil, fmt.Errorf("%w: flow %s has no input for a file of its type", sdk.ErrUnsupportedContentType, flow.ID())
 		}
 		bytes := value.NewRecord("", value.Field{Name: "base64", Value: base64.StdEncoding.EncodeToString(f.bytes)})
 		record = record.With(v.ID, bytes)
@@ -151,13 +160,13 @@ func (c *content) form(flow *schema.Flow) (*value.Record, error) {
 }
 
 // inputOf returns the input that a file is for: that which it names, or the first without
-// a value.
+// a value. Its type must fit the file.
 func (f *file) inputOf(flow *schema.Flow, record *value.Record) *spec.Variable {
-	if f.input != "" {
-		return spec.VariableByID(flow.Inputs, f.input)
-	}
 	for _, v := range flow.Inputs {
-		if _, ok := record.Get(v.ID); !ok && v.Type.IsMedia() {
+		if _, ok := record.Get(v.ID); f.input == "" && ok || f.input != "" && f.input != v.ID || !v.Type.IsMedia() {
+			continue
+		}
+		if _, err := mediafile.Block(v.Type.Name, f.bytes, f.declared); err == nil {
 			return v
 		}
 	}

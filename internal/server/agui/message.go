@@ -1,12 +1,14 @@
 package agui
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/mediafile"
 	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -104,36 +106,46 @@ func (p *Part) block(pointer string) (*chat.Block, error) {
 	switch p.Type {
 	case "text":
 		return &chat.Block{Type: "text", Text: p.Text}, nil
-	case "image", "audio", "video", "document":
-		if p.Source == nil {
-			return nil, invalid(pointer+"/source", "the source is missing")
-		}
-		return p.Source.block(pointer + "/source")
+	case "image", "audio", "video":
+		return p.Source.block(p.Type, pointer+"/source")
+	case "document":
+		return p.Source.block("", pointer+"/source")
 	}
 	return nil, invalid(pointer+"/type", fmt.Sprintf("unknown type %q of a part", p.Type))
 }
 
-func (s *Source) block(pointer string) (*chat.Block, error) {
+// block returns the block of a source. kind is image, audio or video, or empty for a document.
+func (s *Source) block(kind, pointer string) (*chat.Block, error) {
+	data, declared, err := s.content(pointer)
+	if err != nil {
+		return nil, err
+	}
+	b, err := mediafile.Block(kind, data, declared)
+	if err != nil {
+		return nil, invalid(pointer+"/value", err.Error())
+	}
+	return b, nil
+}
+
+// content returns the content of a source and its declared media type.
+func (s *Source) content(pointer string) (data []byte, mediaType string, err error) {
 	switch {
+	case s == nil:
+		return nil, "", invalid(pointer, "the source is missing")
 	case s.Type == "data":
-		data, err := base64.StdEncoding.DecodeString(s.Value)
-		if err != nil {
-			return nil, invalid(pointer+"/value", "it is not valid base64")
+		if data, err = base64.StdEncoding.DecodeString(s.Value); err != nil {
+			return nil, "", invalid(pointer+"/value", "it is not valid base64")
 		}
-		return schema.FileBlock(data, s.MimeType), nil
+		return data, s.MimeType, nil
 	case s.Type == "url" && strings.HasPrefix(s.Value, "data:"):
-		data, mediaType, err := schema.DecodeDataURL(s.Value)
-		if err != nil {
-			return nil, invalid(pointer+"/value", err.Error())
+		if data, mediaType, err = schema.DecodeDataURL(s.Value); err != nil {
+			return nil, "", invalid(pointer+"/value", err.Error())
 		}
-		if s.MimeType != "" {
-			mediaType = s.MimeType
-		}
-		return schema.FileBlock(data, mediaType), nil
+		return data, cmp.Or(s.MimeType, mediaType), nil
 	}
 	p := problem.New(http.StatusUnprocessableEntity, "attachment_not_allowed", "the server does not fetch files; send the content as a source of type data")
 	p.Errors = []problem.Field{{Pointer: pointer, Detail: p.Detail}}
-	return nil, p
+	return nil, "", p
 }
 
 // last returns the index of the newest message of the conversation, -1 if there is none.

@@ -147,7 +147,7 @@ func TestChat_Content(t *testing.T) {
 		status      int
 	}{
 		"image":         {`{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}`, "", 200},
-		"audio":         {`{"type":"input_audio","input_audio":{"data":"UklGRg==","format":"wav"}}`, "", 200},
+		"audio":         {`{"type":"input_audio","input_audio":{"data":"UklGRiQAAABXQVZFZm10IA==","format":"wav"}}`, "", 200},
 		"file":          {`{"type":"file","file":{"filename":"a.txt","file_data":"aGVsbG8="}}`, "", 200},
 		"file URL":      {`{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,JVBERi0="}}`, "", 200},
 		"address":       {`{"type":"image_url","image_url":{"url":"http://127.0.0.1:1/a.png"}}`, "messages[0].content[1].image_url.url", 422},

@@ -7,6 +7,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/mediafile"
 	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -162,9 +163,14 @@ func (p *part) image(pointer string, fetch fetchFunc) (*chat.Block, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := schema.FileBlock(data, mediaType)
-	if b.Type != "image" {
-		return nil, bad(pointer, "invalid_value", "it is not an image: its media type is %s", schema.MediaType(b))
+	return media("image", pointer, data, mediaType)
+}
+
+// media returns the block of a file of a kind; of any kind if kind is empty.
+func media(kind, pointer string, data []byte, declared string) (*chat.Block, error) {
+	b, err := mediafile.Block(kind, data, declared)
+	if err != nil {
+		return nil, bad(pointer, "invalid_value", "%s", err)
 	}
 	return b, nil
 }
@@ -194,7 +200,7 @@ func (p *part) audio(pointer string) (*chat.Block, error) {
 	default:
 		mediaType = "audio/" + p.InputAudio.Format
 	}
-	return &chat.Block{Type: "audio", Data: data, MimeType: mediaType}, nil
+	return media("audio", pointer+"/data", data, mediaType)
 }
 
 // document returns the block of a file.
@@ -214,13 +220,13 @@ func (p *part) document(pointer string, fetch fetchFunc) (*chat.Block, error) {
 		if err != nil {
 			return nil, err
 		}
-		return schema.FileBlock(data, mediaType), nil
+		return media("", pointer+"/file_url", data, mediaType)
 	case strings.HasPrefix(f.Data, "data:"):
 		data, mediaType, err := content(pointer+"/file_data", f.Data, fetch)
 		if err != nil {
 			return nil, err
 		}
-		return schema.FileBlock(data, mediaType), nil
+		return media("", pointer+"/file_data", data, mediaType)
 	case f.Data == "":
 		return nil, bad(pointer+"/file_data", "missing_required_parameter", "the parameter is missing: expected a data URL or base64")
 	}
@@ -228,7 +234,8 @@ func (p *part) document(pointer string, fetch fetchFunc) (*chat.Block, error) {
 	if err != nil {
 		return nil, bad(pointer+"/file_data", "invalid_value", "it is neither a data URL nor valid base64")
 	}
-	return schema.FileBlock(data, mime.TypeByExtension(path.Ext(f.Name))), nil
+	declared := mime.TypeByExtension(path.Ext(f.Name))
+	return media("", pointer+"/file_data", data, declared)
 }
 
 func noFileID(pointer string) error {

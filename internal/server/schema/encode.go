@@ -3,7 +3,6 @@ package schema
 import (
 	"encoding/base64"
 	"encoding/json"
-	"net/http"
 	"strings"
 
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -92,22 +91,6 @@ func MediaType(b *chat.Block) string {
 func appendString(b []byte, s string) []byte {
 	raw, _ := json.Marshal(s) // a string always encodes
 	return append(b, raw...)
-}
-
-// FileBlock returns the block of a file. An empty media type is detected.
-func FileBlock(data []byte, mediaType string) *chat.Block {
-	mediaType, _, _ = strings.Cut(mediaType, ";")
-	if mediaType == "" {
-		mediaType, _, _ = strings.Cut(http.DetectContentType(data), ";")
-	}
-	kind, _, _ := strings.Cut(mediaType, "/")
-	switch kind {
-	case "image", "audio", "video":
-		return &chat.Block{Type: kind, Data: data, MimeType: mediaType}
-	case "text":
-		return &chat.Block{Type: "text", Text: strings.ToValidUTF8(string(data), "\uFFFD"), MimeType: mediaType}
-	}
-	return &chat.Block{Type: "file", Data: data, MimeType: mediaType}
 }
 
 // JSONOrText returns a text that is JSON as it is, and any other text as a JSON string.

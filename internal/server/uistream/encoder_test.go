@@ -237,7 +237,7 @@ func TestParse(t *testing.T) {
 	}
 	fetch := func(string) ([]byte, string, error) { return []byte("fetched"), "text/plain; charset=utf-8", nil }
 	r, err := uistream.Parse([]byte(`{"messages": [{"role": "user", "parts": [{"type": "text", "text": "one"}]}, {"role": "assistant", "parts": [{"type": "reasoning", "text": "hm"}]},
-		{"role": "user", "parts": [{"type": "file", "url": "data:image/png;base64,aGk="}, {"type": "file", "url": "https://a.example/x"}]}]}`))
+		{"role": "user", "parts": [{"type": "file", "url": "data:image/png;base64,iVBORw0KGgo="}, {"type": "file", "url": "https://a.example/x"}]}]}`))
 	testkit.Must(t, err)
 	newest, earlier, err := r.Conversation(fetch)
 	testkit.Must(t, err)

@@ -1,10 +1,12 @@
 package uistream
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/mediafile"
 	"github.com/qtype-dev/qtype/internal/server/host"
 	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/internal/server/runs"
@@ -157,10 +159,11 @@ func (p *Part) file(pointer string, fetch Fetcher) (*chat.Block, error) {
 		}
 		return nil, invalid(pointer+"/url", err.Error())
 	}
-	if p.MediaType != "" {
-		mediaType = p.MediaType
+	b, err := mediafile.Block("", data, cmp.Or(p.MediaType, mediaType))
+	if err != nil {
+		return nil, invalid(pointer+"/url", err.Error())
 	}
-	return schema.FileBlock(data, mediaType), nil
+	return b, nil
 }
 
 // Conversation converts the messages of a request for a conversational flow: the newest,
