@@ -1,6 +1,7 @@
 package mock
 
 import (
+	"cmp"
 	"context"
 	"hash/fnv"
 	"math"
@@ -35,7 +36,7 @@ func NewEmbedder(m *spec.EmbeddingModel, opts Options) *Embedder {
 		other := model.Describe(other)
 		e.info.Replaces, e.info.Encoding = other.ID, other.Encoding
 	}
-	e.info.Provider, e.info.Mock = "mock", true
+	e.info.ID, e.info.Provider, e.info.Mock = cmp.Or(opts.ID, e.info.ID), "mock", true
 	if e.count == nil {
 		e.count = counter(e.info.Encoding)
 	}

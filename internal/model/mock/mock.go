@@ -27,6 +27,7 @@ import (
 type Options struct {
 	Count    func(text string) int // counts tokens; nil means as package tokenizer does for the model
 	Replaces *spec.Model           // the model that the mock replaces; nil for none
+	ID       string                // of an embedding model: the id of the mock; empty for that of the model
 }
 
 // Model is a mock. It is safe for concurrent use.

@@ -45,7 +45,7 @@ func mockEmbedder(m *spec.EmbeddingModel, by *spec.Model, opts Options) model.Em
 	if by != &m.Model {
 		replaced = &m.Model
 	}
-	made := opts.WrapEmbedder(mock.NewEmbedder(m, mock.Options{Replaces: replaced}))
+	made := opts.WrapEmbedder(mock.NewEmbedder(m, mock.Options{Replaces: replaced, ID: by.ID}))
 	p := model.CallPolicy{Limit: callPolicy(by, mockServer(by), opts).Limit}
 	return withEmbeddingCost(by, model.WithBatches(made, model.Batch{}, withMockBreaker(p, by, opts)))
 }
