@@ -235,6 +235,7 @@ func TestVariables_Hints(t *testing.T) {
 		"${ NONE }":          "write ${NONE}, without blanks",
 		"${NONE-x}":          "set it, or write a default: ${NONE-x:-…}; ${NONE:-x} is NONE with the default x",
 		"${#list[@]}":        "write ${DOLLAR:-$}{#list[@]} for the text ${#list[@]}",
+		"${{ name }}":        `the input "name" of a template is {name}, and ${DOLLAR:-$}{name} with a $ before it`,
 		"${{ secrets.KEY }}": "write ${DOLLAR:-$}{{ secrets.KEY } for the text ${{ secrets.KEY }",
 	} {
 		_, list := loader.LoadBytes(t.Context(), "app.yaml", []byte("id: x\ndescription: '"+written+"'"), loader.Options{Lookup: env(someEnv), NoDotEnv: true})

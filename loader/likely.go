@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"fmt"
 	"reflect"
 	"regexp"
 	"slices"
@@ -96,6 +97,9 @@ func keyedType(found diag.Diagnostic, n *node, u *spec.Union) diag.Diagnostic {
 func unsetHint(name string) string {
 	if trimmed := strings.TrimSpace(name); trimmed != name && isVariableName(trimmed) {
 		return "write ${" + trimmed + "}, without blanks"
+	}
+	if input := strings.TrimSpace(strings.TrimPrefix(name, "{")); strings.HasPrefix(name, "{") && isVariableName(input) && !strings.Contains(input, ".") {
+		return fmt.Sprintf("the input %q of a template is {%s}, and ${DOLLAR:-$}{%s} with a $ before it", input, input, input)
 	}
 	other := otherForm(name)
 	if other == "" && !isVariableName(name) {

@@ -9,6 +9,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/source"
 )
 
 // templateLint returns the warnings about the text of templates.
@@ -23,17 +24,28 @@ func doubledBraces() rule {
 			steps: `- {type: PromptTemplate, id: greet, template: "Hello ⟦{{ name }}│{name}⟧", inputs: [name], outputs: [greeting]}`},
 		check: on(func(p *ruleContext, s *spec.PromptTemplate) {
 			for _, one := range doubledInputs(s) {
-				name := strings.TrimSpace(strings.Trim(one.text, "{}"))
-				if one.dollar {
-					p.list.Add(p.reportAt(within(placeOf(s, "template", "id"), one.place), "the template of step %q prints $%s as ${ %s }", s.ID, one.text, name).
+				name, whole := strings.TrimSpace(strings.Trim(one.text, "{}")), placeOf(s, "template", "id")
+				at := within(whole, one.place)
+				_, isRaw := whole.Text()
+				switch {
+				case one.dollar && !isRaw && isAfterDollar(at): // QT005: a variable of the environment
+					continue
+				case one.dollar && !isRaw:
+					p.list.Add(p.reportAt(at, "the template of step %q prints $%s as ${ %s }", s.ID, one.text, name).
 						WithHint("write ${DOLLAR:-$}{%s} for a $ and the value of %q; ${%s} is an environment variable", name, name, name))
 					continue
 				}
-				p.list.Add(p.reportAt(within(placeOf(s, "template", "id"), one.place), "the template of step %q prints %s as { %s }", s.ID, one.text, name).
+				p.list.Add(p.reportAt(at, "the template of step %q prints %s as { %s }", s.ID, one.text, name).
 					WithHint("did you mean \"{%s}\"? templates have single braces", name).
 					WithSuggestion("{" + name + "}").WithInside(one.text))
 			}
 		})}
+}
+
+// isAfterDollar reports whether a span begins after a $.
+func isAfterDollar(at source.Span) bool {
+	line := at.File.Line(at.Start.Line)
+	return strings.HasSuffix(line[:byteAt(line, at.Start.Column)], "$")
 }
 
 func mediaInTemplate() rule {
