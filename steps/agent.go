@@ -230,11 +230,15 @@ func named(answer chat.Message) chat.Message {
 }
 
 // run calls one tool. A failure becomes the result of the call, so that the model can
-// correct it; only the end of the run is an error.
+// correct it; only the end of the run is an error. A call that succeeds has a result also if the
+// run has ended meanwhile, and one that has not begun has one that says so.
 func (a *agent) run(ctx context.Context, row *Row, call chat.ToolCall) (toolResult, error) {
+	if ctx.Err() != nil {
+		return textResult("error: not called, because the run had ended"), context.Cause(ctx)
+	}
 	Report(ctx, a.event(row, Event{Kind: EventToolCall, Tool: call.Name, CallID: call.ID, Text: call.Arguments}))
 	result, err := a.callOnce(tool.WithCaller(ctx, tool.Caller{Step: a.id, Session: row.Session, Row: row.Number, CallID: call.ID, AuditCall: a.audit.NewCall()}), call)
-	if ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	ev := Event{Kind: EventToolResult, Tool: call.Name, CallID: call.ID, Text: result.text(), Err: err}

@@ -47,7 +47,7 @@ func (r *agentRun) callTools(ctx context.Context, calls []chat.ToolCall) (final 
 	}
 	r.callTogether(ctx, calls, together, results, errs)
 	if err := errors.Join(errs...); err != nil {
-		return nil, err
+		return nil, errors.Join(err, r.keep(calls, results))
 	}
 	if handing >= 0 {
 		var result string
@@ -69,6 +69,20 @@ func (r *agentRun) callTools(ctx context.Context, calls []chat.ToolCall) (final 
 	}
 	r.called += len(calls)
 	return final, nil
+}
+
+// keep adds the results of a round that was interrupted, so that the history says what was done.
+// Calls that had begun and not ended have none.
+func (r *agentRun) keep(calls []chat.ToolCall, results []toolResult) error {
+	for i, call := range calls {
+		if results[i] == nil {
+			continue
+		}
+		if err := r.conversation.add(results[i].message(call)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // callTogether runs some of the calls of an answer at the same time.

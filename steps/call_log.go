@@ -18,7 +18,7 @@ import (
 type CallLog interface {
 	// Recorded returns the result that was recorded under a key, nil if there is none.
 	Recorded(key string) []byte
-	// Record records a result. It returns when the result is stored.
+	// Record records a result. It returns when the result is stored. ctx does not end with the run.
 	Record(ctx context.Context, key string, result []byte) error
 }
 
@@ -86,8 +86,10 @@ func recorded[T any](ctx context.Context, key string, f func(context.Context) (T
 		return result, false, err
 	}
 	raw, err := json.Marshal(result)
-	if err == nil {
-		err = log.Record(ctx, key, raw)
+	if err == nil { // also if the run has ended meanwhile: the call may have had an effect
+		storing, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
+		defer cancel()
+		err = log.Record(storing, key, raw)
 	}
 	if err != nil {
 		return result, false, fmt.Errorf("the result of a call could not be recorded: %w", err)

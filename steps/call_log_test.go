@@ -63,3 +63,36 @@ func TestCallLog_ReplaysCalls(t *testing.T) {
 		t.Errorf("the tools got %d requests: %q", n, svc.asked)
 	}
 }
+
+// Results that come while the run ends are recorded: the calls are not repeated.
+func TestCallLog_EndedRun(t *testing.T) {
+	svc := newShop(t)
+	s := newLLM(t, func(int, request) reply {
+		return reply{calls: [][3]string{{"c1", "find_order", `{"id": "8812"}`}, {"c2", "refund_order", `{"id": 8812, "amount": 5}`}}}
+	})
+	l := declare(t, nil, "say: text", "answer: text")
+	w := newTestEnv(t, s, l, memory.Config{})
+	r := build(t, w.agent(l, svc.tools(t), true), w.env)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	log := &endingLog{mapLog{results: map[string][]byte{}}, cancel}
+	row := l.row(map[string]any{"say": "Pay back."})
+	if driveCtx(steps.WithCallLog(ctx, log), t, r, row); row.Err == nil || len(log.results) != 2 || len(svc.asked) != 1 {
+		t.Errorf("%v, %d results recorded, the tools got %q", row.Err, len(log.results), svc.asked)
+	}
+}
+
+// endingLog ends the run when a result of a tool is to be recorded.
+type endingLog struct {
+	mapLog
+	cancel context.CancelCauseFunc
+}
+
+func (l *endingLog) Record(ctx context.Context, key string, result []byte) error {
+	if strings.Contains(string(result), "in transit") {
+		l.cancel(memory.ErrSuspended)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return l.mapLog.Record(ctx, key, result)
+}

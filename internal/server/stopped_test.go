@@ -215,3 +215,70 @@ func TestStopped_Nothing(t *testing.T) {
 		t.Errorf("stored %q", got)
 	}
 }
+
+// TestStopped_Round: a turn that is stopped during a round of calls keeps the results that came, and says
+// of each other call whether it began.
+func TestStopped_Round(t *testing.T) {
+	const interrupted, refused = "the user stopped the run before this call had ended", "not called, because the run had ended"
+	for name, want := range map[string][]string{
+		"parallel_tools: true":  {"paid 7", interrupted, "paid 9"},
+		"parallel_tools: false": {"paid 7", interrupted, refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			began := make(chan bool, 1)
+			shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body) // the context ends with the client only after the body
+				order := strings.TrimPrefix(r.URL.Path, "/")
+				if order == "8" {
+					began <- true
+					<-r.Context().Done()
+					return
+				}
+				fmt.Fprintf(w, `{"receipt": "paid %s"}`, order)
+			}))
+			defer testkit.CloseServer(shop)
+			s := serveApp(t, openApp(t, testkit.WriteFile(t, "app.qtype.yaml", fmt.Sprintf(roundApp, shop.URL, name))), server.Options{})
+			var run runState
+			s.post("/flows/talk", `{"message": "pay"}`, "Prefer", "respond-async", "X-Session-Id", "c").into(t, &run)
+			<-began
+			for _, result := range want {
+				if strings.HasPrefix(result, "paid") {
+					_, leave := s.follow("GET", "/runs/"+run.ID+"/events", "", result)
+					leave()
+				}
+			}
+			s.post("/runs/"+run.ID+"/cancel", "")
+			s.do("GET", "/runs/"+run.ID+"/events", "")
+			got := s.do("GET", "/sessions/c/messages", "").body
+			for i, result := range want {
+				_, call, _ := strings.Cut(got, fmt.Sprintf(`"input":{"order":%d}`, 7+i))
+				if call, _, _ = strings.Cut(call, `"input"`); !strings.Contains(call, result) {
+					t.Errorf("call %d: no %q in %s", i+1, result, got)
+				}
+			}
+			if !strings.Contains(got, `"stopped":true`) {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// roundApp is a document whose agent pays three orders in one answer.
+const roundApp = `
+id: desk
+memories: [{id: talks, policy: message_window, max_messages: 40}]
+models:
+  - type: Model
+    id: clerk
+    provider: mock
+    rules: [{match: pay, tool_calls: [{name: pay, arguments: {order: 7}}, {name: pay, arguments: {order: 8}}, {name: pay, arguments: {order: 9}}]}]
+tools:
+  - {type: APITool, id: pay, name: pay, description: Pays, method: POST, endpoint: "%s/{order}", allow_private: true, inputs: [{id: order, type: int}], outputs: [{id: receipt, type: text}]}
+flows:
+  - id: talk
+    interface: {type: Conversational}
+    variables: [{id: message, type: ChatMessage}, {id: answer, type: ChatMessage}]
+    inputs: [message]
+    outputs: [answer]
+    steps: [{type: Agent, id: help, model: clerk, memory: talks, tools: [pay], %s, inputs: [message], outputs: [answer]}]
+`
