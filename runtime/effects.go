@@ -75,7 +75,7 @@ func (a *App) harmless(ctx context.Context, calls []chat.ToolCall) map[string]bo
 		case isSet:
 			sets = append(sets, t)
 		default:
-			all[steps.WireName(t.Common().Name)] = !t.HasEffects() || a.onlyReads(t)
+			all[steps.WireName(t.Common().Name)] = !t.HasEffects()
 		}
 	}
 	unknown := func(c chat.ToolCall) bool { _, known := all[c.Name]; return !known }
@@ -103,16 +103,6 @@ func (a *App) approved() map[string]bool {
 		}
 	}
 	return ids
-}
-
-// onlyReads reports whether a tool says that it changes nothing.
-func (a *App) onlyReads(t spec.Tool) bool {
-	made, err := a.tools[t.EntityID()]()
-	if err != nil {
-		return false
-	}
-	info := made.Info()
-	return info.ReadOnly
 }
 
 // toolsOf returns the tools of a Set; nothing if its server does not answer.

@@ -87,6 +87,9 @@ type APITool struct {
 	AllowPrivate bool `yaml:"allow_private" default:"false"`
 }
 
+// StandardModule is the dotted path of the module of QType (Python) whose functions are a part of this program.
+const StandardModule = "qtype.application.commons.tools"
+
 // PythonFunctionTool is a Python function.
 type PythonFunctionTool struct {
 	ToolBase

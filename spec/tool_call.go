@@ -80,6 +80,9 @@ func (t *APITool) HasEffects() bool {
 	return !slices.Contains([]string{"GET", "HEAD", "OPTIONS"}, strings.ToUpper(t.Method))
 }
 
+// HasEffects returns false for the functions of StandardModule, which compute.
+func (t *PythonFunctionTool) HasEffects() bool { return t.ModulePath != StandardModule }
+
 // HasEffects returns false: an IndexTool searches.
 func (t *IndexTool) HasEffects() bool { return false }
 

@@ -61,7 +61,7 @@ type Info struct {
 	Description string           // what it does and when to use it
 	Parameters  json.RawMessage  // JSON schema of the arguments, an object
 	Inputs      []*spec.Variable // the arguments that a caller may pass, in document order
-	ReadOnly    bool             // a call changes nothing: what the tool does is known, or its server says so
+	ReadOnly    bool             // of a tool of a Set: its server says that a call changes nothing; spec.Tool.HasEffects has it of declared tools
 	Passages    bool             // the results are passages that an answer may cite, see package citation
 	Hosted      string           // the kind of a tool that the provider of the model runs; empty for tools that can be called
 	Settings    json.RawMessage  // of a hosted tool, in the provider's form; nil for none

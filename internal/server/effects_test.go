@@ -59,6 +59,12 @@ func TestRewind_Effects(t *testing.T) {
 			edited := chat("ui", "hello")
 			return s.post("/flows/talk/stream", strings.Replace(edited, `{"id":"ui"`, `{"id":"ui","trigger":"submit-message","messageId":"1"`, 1))
 		},
+		`"session":"native","not_undone":` + call: func() reply {
+			s.post("/flows/talk/stream", chat("native", "refund A-1"))
+			edited := strings.Replace(chat("native", "hello"), `{"id":"native"`, `{"id":"native","trigger":"submit-message","messageId":"1"`, 1)
+			run := s.post("/flows/talk/stream", edited).header.Get("X-Run-Id")
+			return s.do("GET", "/runs/"+run+"/events", "")
+		},
 		`"name":"not_undone","value":` + call: func() reply {
 			s.post("/flows/talk/agui", thread("agui", "refund A-1"))
 			return s.post("/flows/talk/agui", thread("agui", "hello"))

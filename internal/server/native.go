@@ -15,6 +15,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/internal/server/sse"
+	"github.com/qtype-dev/qtype/runtime"
 )
 
 // nativeEncoder writes events as they are: the name of an event is its type, its id the
@@ -60,6 +61,7 @@ type nativeEvent struct {
 	Decider   string           `json:"decider,omitempty"`
 	Status    string           `json:"status,omitempty"`
 	Outputs   json.RawMessage  `json:"outputs,omitempty"`
+	NotUndone []runtime.Effect `json:"not_undone,omitempty"`
 	*runs.Usage
 }
 
@@ -69,7 +71,7 @@ func (e *nativeEncoder) Append(b []byte, ev *runs.Event) []byte {
 	out := nativeEvent{Type: ev.Type, Seq: e.n, Time: ev.Time, Step: ev.Step, Row: ev.Row, Call: ev.Call, Tool: ev.Tool, Error: ev.Error, Usage: ev.Usage, Source: ev.Source}
 	switch ev.Type {
 	case runs.RunStarted:
-		out.Run, out.Flow, out.Session = e.run.ID, e.run.Flow.ID, e.session
+		out.Run, out.Flow, out.Session, out.NotUndone = e.run.ID, e.run.Flow.ID, e.session, ev.Kept
 	case runs.TextDelta, runs.ReasoningDelta, runs.CommentaryDelta:
 		out.Text = &ev.Text
 	case runs.StepStarted:

@@ -206,7 +206,8 @@ func newFork(s *cli.Streams) *cobra.Command {
 func newRewind(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "rewind", "Undo the turns of a session after one", withSession)
 	r.cmd.Long = `Undoes the turns after one: the window and the variables become what they were after
-it. The messages stay in the history. Edits and deletions of messages are turns, too.`
+it. The messages stay in the history. Edits and deletions of messages are turns, too.
+Calls of tools are not undone: they are listed, except those that only read.`
 	turn := r.cmd.Flags().Int64P("turn", "t", -1, "`NUMBER` of the last turn that stays, 0 for none (required)")
 	r.check(func() error {
 		switch {
@@ -217,8 +218,22 @@ it. The messages stay in the history. Edits and deletions of messages are turns,
 		}
 		return nil
 	})
-	return r.inSession(func(ctx context.Context, m memoryview.Memory, session string) error {
-		return r.view().Rewind(ctx, m, session, *turn)
+	return r.do(func(ctx context.Context, app *runtime.App) error {
+		m, session, err := r.Conversation(ctx, app)
+		if err != nil {
+			return err
+		}
+		kept, err := app.Effects(ctx, m.Memory, session, *turn+1)
+		if err != nil {
+			return err
+		}
+		if err := r.view().Rewind(ctx, m, session, *turn); err != nil {
+			return err
+		}
+		for _, e := range kept {
+			fmt.Fprintf(r.Out, "not undone: %s\n", terminal.Clean(e.String()))
+		}
+		return nil
 	})
 }
 

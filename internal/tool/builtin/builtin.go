@@ -17,9 +17,6 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// Module is the dotted path of the module whose functions this package implements.
-const Module = "qtype.application.commons.tools"
-
 // function computes a result from arguments that match its parameters.
 type function struct {
 	params []param
@@ -56,7 +53,7 @@ func functions() map[string]function {
 // Has reports whether a PythonFunctionTool is one of these functions.
 func Has(t *spec.PythonFunctionTool) bool {
 	_, ok := functions()[t.FunctionName]
-	return ok && t.ModulePath == Module
+	return ok && t.ModulePath == spec.StandardModule
 }
 
 // builtinTool is one of the functions as a tool.
@@ -68,12 +65,10 @@ type builtinTool struct {
 // New makes the tool of a function for which Has is true.
 func New(t *spec.PythonFunctionTool) (tool.Tool, error) {
 	f, ok := functions()[t.FunctionName]
-	if !ok || t.ModulePath != Module {
-		return nil, fmt.Errorf("tool %s: module %s has no function %s", t.ID, Module, t.FunctionName)
+	if !ok || t.ModulePath != spec.StandardModule {
+		return nil, fmt.Errorf("tool %s: module %s has no function %s", t.ID, spec.StandardModule, t.FunctionName)
 	}
-	info := tool.Describe(t.Common(), t.Inputs)
-	info.ReadOnly = true
-	return &builtinTool{info, f}, nil
+	return &builtinTool{tool.Describe(t.Common(), t.Inputs), f}, nil
 }
 
 // Info describes the tool.

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // call runs a function that is declared as in the commons document; inputs are "name: type".
 func call(t *testing.T, function string, args map[string]any) string {
 	t.Helper()
-	decl := &spec.PythonFunctionTool{ModulePath: builtin.Module, FunctionName: function}
+	decl := &spec.PythonFunctionTool{ModulePath: spec.StandardModule, FunctionName: function}
 	decl.ID = function
 	for name := range args {
 		decl.Inputs = append(decl.Inputs, &spec.Variable{ID: name, Type: spec.Type{Name: spec.Any}})

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/testkit/valuetest"
-	"github.com/qtype-dev/qtype/internal/tool/builtin"
 	"github.com/qtype-dev/qtype/internal/tool/factory"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
@@ -40,7 +39,7 @@ func TestContract(t *testing.T) {
 		"PythonFunctionTool": {tool: &spec.PythonFunctionTool{ToolBase: base, ModulePath: "numbers_of", FunctionName: "twice"}, args: ok, failed: zero, needs: "python3",
 			opts: factory.Options{Folder: folderWith(t, "numbers_of.py", "def twice(n, note=None):\n    if n == 0:\n        raise ValueError('zero')\n    return {'m': 2 * n}\n")}},
 		"builtin": {tool: &spec.PythonFunctionTool{ToolBase: spec.ToolBase{ID: "decode", Name: "decode", Inputs: valuetest.Variables(t, nil, "data: text")},
-			ModulePath: builtin.Module, FunctionName: "base64_decode"}, args: map[string]any{"data": "AP8="}, failed: map[string]any{"data": "*"}},
+			ModulePath: spec.StandardModule, FunctionName: "base64_decode"}, args: map[string]any{"data": "AP8="}, failed: map[string]any{"data": "*"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := exec.LookPath(c.needs); c.needs != "" && err != nil {
