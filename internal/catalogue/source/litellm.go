@@ -57,7 +57,8 @@ func looksLikeLiteLLM(top map[string]json.RawMessage) bool {
 // readLiteLLM reads LiteLLM's file: models by names that may begin with the provider.
 func readLiteLLM(top map[string]json.RawMessage) Rows {
 	var rows Rows
-	for name, raw := range top {
+	for _, name := range slices.Sorted(maps.Keys(top)) {
+		raw := top[name]
 		var row litellmRow
 		var prices map[string]json.RawMessage
 		if json.Unmarshal(raw, &row) != nil || json.Unmarshal(raw, &prices) != nil {

@@ -3,6 +3,7 @@ package source
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/qtype-dev/qtype/internal/catalogue"
@@ -62,7 +63,8 @@ func (r modelsDevRates) rates() catalogue.Rates {
 // readModelsDev reads api.json: providers with their models.
 func readModelsDev(top map[string]json.RawMessage) (Rows, error) {
 	var rows Rows
-	for name, raw := range top {
+	for _, name := range slices.Sorted(maps.Keys(top)) {
+		raw := top[name]
 		var provider modelsDevProvider
 		if json.Unmarshal(raw, &provider) != nil || len(provider.Models) == 0 {
 			rows.Skipped = append(rows.Skipped, name+": not a provider with models")

@@ -36,6 +36,9 @@ func Read(text []byte) (Rows, error) {
 	if err != nil {
 		return Rows{}, err
 	}
+	for _, key := range repeatedKeys(text) {
+		rows.Invalid = append(rows.Invalid, key+": the file has this key again, whose value is used")
+	}
 	seen := map[[3]string]bool{}
 	rows.Models = slices.DeleteFunc(rows.Models, func(m catalogue.Model) bool {
 		_, problem := m.Problem()
@@ -83,6 +86,43 @@ func read(text []byte) (Rows, error) {
 		return readLiteLLM(top), nil
 	}
 	return readModelsDev(top)
+}
+
+// repeatedKeys returns the keys of objects that a JSON text has more than once, as paths: those of providers,
+// models and their facts. It returns nothing for other texts.
+func repeatedKeys(text []byte) (paths []string) {
+	in := json.NewDecoder(bytes.NewReader(text))
+	var walk func(path string) error
+	walk = func(path string) error {
+		open, err := in.Token()
+		if err != nil || open != json.Delim('{') && open != json.Delim('[') {
+			return err
+		}
+		seen := map[string]bool{}
+		for in.More() {
+			below := path
+			if open == json.Delim('{') {
+				key, err := in.Token()
+				if err != nil {
+					return err
+				}
+				name, _ := key.(string)
+				below = strings.TrimPrefix(path+"/"+name, "/")
+				if seen[name] {
+					paths = append(paths, below)
+				}
+				seen[name] = true
+			}
+			if err := walk(below); err != nil {
+				return err
+			}
+		}
+		_, err = in.Token()
+		return err
+	}
+	for walk("") == nil {
+	}
+	return paths
 }
 
 // readLines reads the catalogue's own format.

@@ -119,6 +119,8 @@ func TestRead_Invalid(t *testing.T) {
 		"one line":       {"\ufeff" + `{"provider":"openai","id":"a","prices":{"input":1}}`, "", true},
 		"empty lines":    {`{"provider":"openai","id":"a","prices":{"input":1}}` + "\r\n\n" + `{"provider":"openai","id":"b","prices":{"input":-1}}` + "\n", "openai/b: a price cannot be negative", true},
 		"no mapping":     {"catalogue:\n  - {provider: openai, id: a, prices: {input: 1}}\n  - 5\n", "row 2: a row must be a mapping", true},
+		"key twice":      {`{"openai": {"models": {"a": {"id": "a", "cost": {"input": 2}}, "a": {"id": "a", "cost": {"input": 1}}}}}`, "openai/models/a: the file has this key again", true},
+		"fact twice":     {`{"a": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 2, "input_cost_per_token": 1}}`, "a/input_cost_per_token: the file has this key again", true},
 		"duplicate":      {"catalogue:\n  - {provider: openai, id: a, prices: {input: 1}}\n  - {provider: openai, id: A}\n", "openai/A: another row", true},
 	} {
 		rows, err := source.Read([]byte(c.text))
