@@ -148,7 +148,7 @@ func (s *summary) print() {
 		return
 	}
 	rows := textfmt.Count(s.done+s.failed, "row")
-	if j.in.file != nil && j.batches {
+	if j.in.file != nil && (j.batches || makesManyRows(j.flow)) {
 		rows += fmt.Sprintf(" made of %s", textfmt.Thousands(j.rowsRead(s.progress)))
 	}
 	fmt.Fprintf(out, "%s: %s\n", rows, s.outcome())
