@@ -132,6 +132,7 @@ func leafMeanings(f *parquet.File) []format.LogicalTypeValue {
 		}
 	}
 	walk(f.Schema())
+	addDurations(f, meanings)
 	return meanings
 }
 

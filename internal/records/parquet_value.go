@@ -56,6 +56,8 @@ func integer(meaning format.LogicalTypeValue, n int64) any {
 		return time.Unix(0, 0).UTC().Add(d).Format("15:04:05.999999999")
 	case *format.DecimalType:
 		return decimal(big.NewInt(n), int(m.Scale))
+	case *durationType:
+		return m.text(n)
 	}
 	return n
 }

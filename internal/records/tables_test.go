@@ -83,6 +83,7 @@ func TestParquet_WrittenByPython(t *testing.T) {
 		"numbers": {`[1,null,3]`, `[]`}, "vector": {`[0.5,0.25]`, `[1,2]`}, "order": {`{"lines":[{"sku":"a"}],"no":1}`, `null`},
 		"map": {`{"k":1}`, `{}`}, "raw": {`{"base64":"AP8="}`, `""`}, "word": {`"x"`, `"y"`}, "big": {`18446744073709551615`, `0`},
 		"half": {`1.5`, `null`}, "ratio": {`"NaN"`, `"-Infinity"`}, "none": {`null`, `null`},
+		"took": {`"49:30:00.5"`, `null`}, "nanos": {`"-00:00:00.000000001"`, `"01:00:00"`}, "days": {`[{"late":"-25:01:01"}]`, `[]`}, "most": {`"-2562047788015215:30:07"`, `"2562047788015215:30:07"`},
 	}
 	if names := slices.Sorted(maps.Keys(want)); len(names) != len(r.Columns()) {
 		t.Fatalf("columns %v, want %v", r.Columns(), names)

@@ -67,6 +67,10 @@ def write(path):
         "big": pyarrow.array([2**64 - 1, 0], pyarrow.uint64()),
         "half": pyarrow.array([1.5, None], pyarrow.float16()),
         "ratio": pyarrow.array([float("nan"), float("-inf")]),
+        "took": pyarrow.array([datetime.timedelta(hours=49, minutes=30, milliseconds=500), None], pyarrow.duration("us")),
+        "nanos": pyarrow.array([-1, 3_600_000_000_000], pyarrow.duration("ns")),
+        "days": pyarrow.array([[{"late": -90061}], []], pyarrow.list_(pyarrow.struct([("late", pyarrow.duration("s"))]))),
+        "most": pyarrow.array([-(2**63) + 1, 2**63 - 1], pyarrow.duration("s")),
         "none": pyarrow.array([None, None]),
     }
     pyarrow.parquet.write_table(pyarrow.table(columns), path)
