@@ -14,6 +14,7 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/stepcache"
+	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
@@ -118,6 +119,43 @@ func TestStepCache_PersistsAcrossRuns(t *testing.T) {
 				t.Errorf("got %q, then %q", first, second)
 			}
 		})
+	}
+}
+
+// TestStepCache_Scope: scope decides which callers share results, also after a restart. Another document with the
+// same directory and the same step uses them only if it would compute the same.
+func TestStepCache_Scope(t *testing.T) {
+	s := startCountingServer(t)
+	rows := []runtime.Input{}
+	for _, session := range []string{memory.UserSession("ada", "1"), memory.UserSession("ada", "2"), memory.UserSession("bob", "1"), memory.UserSession("ada", "1")} {
+		rows = append(rows, runtime.Input{Session: session, Values: map[string]any{"words": "tea"}})
+	}
+	for scope, calls := range map[string]int{"app": 1, "user": 2, "session": 3} {
+		cached := cachedApp{url: s.URL, folder: t.TempDir(), cache: ", scope: " + scope, output: "text"}
+		run := func(doc string) int {
+			app, err := qtype.Open(t.Context(), writeFile(t, doc), qtype.WithEphemeral())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = app.Close(context.Background()) }()
+			before := len(s.received())
+			for row, err := range app.Run(t.Context(), "main", slices.Values(rows)) {
+				if err != nil || row.Err != nil {
+					t.Fatal(err, row.Err)
+				}
+			}
+			return len(s.received()) - before
+		}
+		if n := run(cached.String()); n != calls {
+			t.Errorf("%s: %d calls, want %d", scope, n, calls)
+		}
+		if n := run(strings.Replace(cached.String(), "id: app", "id: other", 1)); n != 0 {
+			t.Errorf("%s: the same step after a restart: %d calls", scope, n)
+		}
+		cached.template = "Sing about {words}"
+		if n := run(cached.String()); n != calls {
+			t.Errorf("%s: another step of the same id: %d calls, want %d", scope, n, calls)
+		}
 	}
 }
 
