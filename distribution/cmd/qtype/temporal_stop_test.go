@@ -48,7 +48,8 @@ func TestTemporal_StoppedWorker(t *testing.T) {
 	}
 }
 
-// TestTemporal_RollingRestarts: each worker is replaced by another one while rows run. No call is repeated, and no attempt fails.
+// TestTemporal_RollingRestarts: each worker is replaced by another one while rows run. No call is repeated. (A chunk that
+// Temporal assigns to a worker in the moment of its end is assigned again after the time of a heartbeat.)
 func TestTemporal_RollingRestarts(t *testing.T) {
 	rows, restarts := 300, 5
 	if n, err := strconv.Atoi(os.Getenv("QTYPE_RESTARTS")); err == nil { // 20 restarts during 20,000 rows
@@ -102,8 +103,5 @@ func TestTemporal_RollingRestarts(t *testing.T) {
 		if n != 1 {
 			t.Errorf("question %s was asked %d times", text, n)
 		}
-	}
-	if history := c.temporal("workflow", "show", "--workflow-id", c.runs()[0].ID, "--output", "json"); strings.Contains(history, `"attempt": 2`) {
-		t.Error("a chunk had several attempts")
 	}
 }
