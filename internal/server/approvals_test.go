@@ -199,3 +199,74 @@ func TestApprovals_OtherServer(t *testing.T) {
 		t.Errorf("the audit log has %q", got)
 	}
 }
+
+// A caller answers its part of a round in which another call waits for a role. The run goes on when both are there.
+func TestApprovals_MixedRound(t *testing.T) {
+	const text, city = "locate and refund 7", `{\"city\":\"Porto\"}`
+	eve, bob := []string{"Test-Principal", "user:eve"}, []string{"Test-Principal", "user:bob", "Test-Role", "desk"}
+	question := `{"id": "m", "role": "user", "content": "` + text + `"}`
+	for name, answer := range map[string]func(s *testServer, run, call string) reply{
+		"REST": func(s *testServer, run, call string) reply {
+			return s.post("/runs/"+run+"/answer", `{"id":"`+call+`","result":{"city":"Porto"}}`, eve...)
+		},
+		"UI stream": func(s *testServer, run, call string) reply {
+			return s.post("/flows/talk/stream", `{"id":"c","messages":[{"id":"1","role":"user","parts":[{"type":"text","text":"`+text+`"}]},
+				{"id":"msg_`+run+`","role":"assistant","parts":[{"type":"tool-locate","toolCallId":"`+call+`","state":"output-available","input":{},"output":{"city":"Porto"}}]}]}`, eve...)
+		},
+		"AG-UI": func(s *testServer, run, call string) reply {
+			return s.post("/flows/talk/agui", aguiOf("c", question+`, {"id": "msg_`+run+`_1", "role": "assistant", "toolCalls": [{"id": "`+call+`", "type": "function", "function": {"name": "locate", "arguments": "{}"}}]},
+				{"id": "t", "role": "tool", "toolCallId": "`+call+`", "content": "`+city+`"}`, ""), eve...)
+		},
+		"chat completions": func(s *testServer, _, call string) reply {
+			return s.post("/v1/chat/completions", `{"model":"talk","messages":[{"role":"user","content":"`+text+`"},
+				{"role":"assistant","tool_calls":[{"id":"`+call+`","type":"function","function":{"name":"locate","arguments":"{}"}}]},{"role":"tool","tool_call_id":"`+call+`","content":"`+city+`"}]}`, eve...)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, decisions := serveDesk(t, nil)
+			path, body := "/flows/talk/stream", `{"id":"c","messages":[{"id":"1","role":"user","parts":[{"type":"text","text":"`+text+`"}]}]}`
+			switch name {
+			case "AG-UI":
+				path, body = "/flows/talk/agui", aguiOf("c", question, "")
+			case "chat completions":
+				path, body = "/v1/chat/completions", `{"model":"talk","messages":[{"role":"user","content":"`+text+`"}]}`
+			}
+			begun := s.post(path, body, eve...)
+			var run struct {
+				ID      string
+				Pending []*runs.Request
+			}
+			s.do("GET", "/runs/"+begun.header.Get("X-Run-Id"), "", eve...).into(t, &run)
+			if len(run.Pending) != 2 {
+				t.Fatalf("it waits for %d requests: %+v", len(run.Pending), begun)
+			}
+			var call, approval string
+			for _, p := range run.Pending {
+				switch {
+				case p.Kind == runs.Approval:
+					approval = p.ID
+				case name == "REST":
+					call = p.ID
+				case name == "chat completions":
+					call = between(begun.body, `"tool_calls":[{"id":"`, `"`)
+				default:
+					call = p.Call
+				}
+			}
+			answered := answer(s, run.ID, call)
+			want := map[string]string{"REST": `"status":"waiting"`, "UI stream": `"status":"waiting"`, "AG-UI": "approval_required", "chat completions": "approval_required"}[name]
+			if !strings.Contains(answered.body, want) {
+				t.Errorf("no %s in the answer: %d %s", want, answered.status, answered.body)
+			}
+			if got := s.post("/approvals/"+run.ID, `{"id":"`+approval+`","approved":true}`, bob...); got.status != http.StatusOK {
+				t.Fatalf("the decision: %d %s", got.status, got.body)
+			}
+			if events := s.do("GET", "/runs/"+run.ID+"/events", "", eve...).body; !strings.Contains(events, "Porto") || !strings.Contains(events, "R7") || !strings.Contains(events, `"status":"succeeded"`) {
+				t.Errorf("the events are %s", events)
+			}
+			if got := strings.Join(decisions(), ", "); got != "user:eve approved by user:bob" {
+				t.Errorf("the audit log has %q", got)
+			}
+		})
+	}
+}

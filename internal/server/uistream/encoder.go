@@ -43,7 +43,7 @@ type Encoder struct {
 	usage           runs.Usage
 	spanID, traceID string // of the newest result, for feedback
 	failed          bool   // an error was written
-	waiting         bool   // the client was asked for something
+	waiting         int    // the requests without an answer
 	ended           bool
 }
 
@@ -102,8 +102,10 @@ func (e *Encoder) Append(b []byte, ev *runs.Event) []byte {
 	case runs.ToolReturned:
 		return e.toolReturned(b, ev)
 	case runs.RequestOpened:
-		e.waiting = true
+		e.waiting++
 		return e.request(b, ev)
+	case runs.RequestAnswered:
+		e.waiting--
 	case runs.SourceCited:
 		if e.answer == nil || e.answer[ev.Step] {
 			e.cited[ev.Row] = append(e.cited[ev.Row], ev.Source.Block())
@@ -119,8 +121,8 @@ func (e *Encoder) Append(b []byte, ev *runs.Event) []byte {
 	return b
 }
 
-// Waiting reports whether the client was asked for something.
-func (e *Encoder) Waiting() bool { return e.waiting }
+// Waiting reports whether the run waits for an answer: of the client, or of somebody with a role.
+func (e *Encoder) Waiting() bool { return e.waiting > 0 }
 
 // Ended reports whether the last chunk was written.
 func (e *Encoder) Ended() bool { return e.ended }
@@ -134,7 +136,6 @@ func (e *Encoder) start(b []byte) []byte {
 // Continue appends the start of a response that continues a run after the frames of an
 // earlier response.
 func (e *Encoder) Continue(b []byte) []byte {
-	e.waiting = false
 	b = append(b, "data: "...)
 	b = appendObject(b, "start", field{"messageId", MessageID(e.run)})
 	// What follows is a new step: clients send answers again while the last step has them.

@@ -224,8 +224,11 @@ func TestEncoder_Pause(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	next := string(e.Continue(nil))
-	if got := types(next); !slices.Equal(got, []string{"start", "start-step"}) || e.Waiting() || e.Frames() != counted || !strings.Contains(next, uistream.MessageID("r")) {
+	if got := types(next); !slices.Equal(got, []string{"start", "start-step"}) || !e.Waiting() || e.Frames() != counted || !strings.Contains(next, uistream.MessageID("r")) {
 		t.Errorf("continued with %v: %s", got, next)
+	}
+	if e.Append(nil, &runs.Event{Type: runs.RequestAnswered, Request: req}); e.Waiting() {
+		t.Error("it waits after the answer")
 	}
 }
 
