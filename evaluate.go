@@ -36,7 +36,8 @@ func openVariant(ctx context.Context, path string, env map[string]string, opts [
 	opts = append(opts, WithStrict(), WithEphemeral())
 	opts = append(opts, func(o *options) { o.check.SetVariables(env) })
 	p, list := Check(ctx, path, opts...)
-	return &evalrun.Program{App: p.Document.Application, New: func(mocks []*spec.ToolMock) (*runtime.App, error) {
-		return New(p, append(slices.Clone(opts), WithToolMocks(mocks...))...)
+	return &evalrun.Program{App: p.Document.Application, New: func(r evalrun.Replacement) (*runtime.App, error) {
+		own := append(slices.Clone(opts), WithToolMocks(r.Tools...))
+		return New(p, append(own, func(o *options) { o.run.Mocks.NoStepCache = r.NoStepCache })...)
 	}}, list
 }

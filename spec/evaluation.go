@@ -9,6 +9,8 @@ type Evaluation struct {
 	Flow string `yaml:"flow" names:"flow"`
 	// Data is the path of the file with the rows, relative to the file: .csv, .tsv, .json, .jsonl, .parquet or .xlsx.
 	Data string `yaml:"data"`
+	// Trials is how often each row is run with each variant, each time with new memories.
+	Trials int `yaml:"trials" default:"1" validate:"gte=1,lte=1000"`
 	// Tools are mocks that replace the application's tools, as in test files: they are not called, and their calls need no approval.
 	Tools []*ToolMock `yaml:"tools"`
 	// Metrics are computed for each row; the default is exact, with the column expected.
@@ -16,6 +18,9 @@ type Evaluation struct {
 	// Variants are changes of the application that are compared side by side; the default is the application as it is.
 	Variants []*Variant `yaml:"variants"`
 }
+
+// MaxTrials is the maximum number of trials of a row or a test.
+const MaxTrials = 1000
 
 // Metric is a number that an evaluation computes for each result.
 type Metric struct {

@@ -16,6 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // evalCommand is one call of qtype eval.
@@ -27,6 +28,7 @@ type evalCommand struct {
 	html     string
 	baseline string
 	failed   string
+	gate     *cli.EnumFlag
 	clients  *appflags.Clients
 	log      appflags.LogLevel
 	access   appflags.Access
@@ -37,7 +39,7 @@ type evalCommand struct {
 const defaultWorkers = 4
 
 func newEval(s *cli.Streams) *cobra.Command {
-	e := &evalCommand{Streams: s, clients: appflags.NewClients(s), format: cli.NewEnumFlag("text", "json")}
+	e := &evalCommand{Streams: s, clients: appflags.NewClients(s), format: cli.NewEnumFlag("text", "json"), gate: cli.NewEnumFlag(string(evalrun.GateProven), string(evalrun.GateMean))}
 	c := &cobra.Command{
 		Use:   "eval APP",
 		Short: "Score a flow on a data set, and compare variants",
@@ -46,6 +48,7 @@ document, or a file *.qtype-eval.yaml with metrics and variants of the applicati
 Without metrics the output is compared with the column expected.`,
 		Example: `  qtype eval app.qtype.yaml --data rows.jsonl
   qtype eval app.qtype-eval.yaml -o report.json --html report.html
+  qtype eval app.qtype-eval.yaml --trials 5 --until 0.02
   qtype eval app.qtype-eval.yaml --baseline report.json --max-regression 0.02`,
 		Args: cli.Arguments("a document or an evaluation: qtype eval APP"), ValidArgsFunction: cli.YAMLFiles,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -69,6 +72,8 @@ Without metrics the output is compared with the column expected.`,
 	cli.AddFlags(f, "Rows", func() {
 		f.StringVar(&e.Session, "session-column", "", "`COLUMN` with the session of each row (default: session_id or session)")
 		f.Int64Var(&e.Limit, "limit", 0, "evaluate at most `N` rows")
+		f.IntVar(&e.Trials, "trials", 0, "run each row `N` times (default: trials of the evaluation, or once)")
+		f.Float64Var(&e.Until, "until", 0, "end when each score is known to ± this `NUMBER`, before all rows are run")
 		f.StringVar(&e.failed, "only-failed", "", "evaluate only the rows that failed, or did not pass a metric, in the report in `FILE`")
 		f.IntVar(&e.Workers, "workers", defaultWorkers, "run `N` rows at once")
 		f.BoolVar(&e.Resume, "resume", false, "resume an interrupted evaluation (with -o)")
@@ -79,6 +84,7 @@ Without metrics the output is compared with the column expected.`,
 		f.StringVar(&e.html, "html", "", "write the report as a page to `FILE`")
 		f.StringVar(&e.baseline, "baseline", "", "compare with the report in `FILE`")
 		f.Float64Var(&e.MaxRegression, "max-regression", 0.05, "fail if a mean is worse than that of the baseline by more than this `SHARE`")
+		e.gate.AddTo(c, "gate", "", "which regressions fail: those that are not chance, or all of the mean")
 		e.format.AddTo(c, "format", "", "output format")
 	})
 	cli.AddFlags(f, "Tools and approvals", func() {
@@ -96,12 +102,20 @@ func (e *evalCommand) check() error {
 	switch {
 	case e.Limit < 0, e.flags.Changed("limit") && e.Limit == 0:
 		return terminal.Usagef("--limit cannot be %d: expected a positive number of rows", e.Limit)
+	case e.Trials < 0 || e.Trials > spec.MaxTrials, e.flags.Changed("trials") && e.Trials == 0:
+		return terminal.Usagef("--trials cannot be %d: expected a number from 1 to %d", e.Trials, spec.MaxTrials)
+	case !(e.Until >= 0 && e.Until < 0.5), e.flags.Changed("until") && e.Until == 0:
+		return terminal.Usagef("--until cannot be %v: expected a number between 0 and 0.5", e.Until)
+	case e.Until > 0 && e.failed != "":
+		return terminal.Usagef("--until and --only-failed exclude each other: failed rows are no sample of all")
 	case e.Workers < 1:
 		return terminal.Usagef("--workers cannot be %d: expected a positive number", e.Workers)
 	case !(e.MaxRegression >= 0):
 		return terminal.Usagef("--max-regression cannot be %v: expected a number from 0", e.MaxRegression)
 	case e.flags.Changed("max-regression") && e.baseline == "":
 		return terminal.Usagef("--max-regression requires --baseline")
+	case e.flags.Changed("gate") && e.baseline == "":
+		return terminal.Usagef("--gate requires --baseline")
 	case e.failed != "" && e.baseline != "":
 		return terminal.Usagef("--only-failed and --baseline exclude each other: the means would be of different rows")
 	case e.Resume && e.Restart:
@@ -137,6 +151,7 @@ func (e *evalCommand) run(ctx context.Context) error {
 		}
 		e.OnlyFailed = report
 	}
+	e.Gate = evalrun.Gate(e.gate.Value)
 	if e.output != "" {
 		e.Journal = e.output + ".qtype-journal"
 	}

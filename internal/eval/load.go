@@ -38,6 +38,7 @@ type Evaluation struct {
 	App      *spec.Application // without a variant
 	Flow     *spec.Flow        // of App
 	Data     string            // the file with the rows; empty if none is named
+	Trials   int               // of each row
 	Tools    []*spec.ToolMock  // in place of the application's tools
 	Metrics  []*Metric
 	Variants []*Variant // at least one
@@ -97,7 +98,7 @@ func Load(ctx context.Context, r Request, opts loader.Options, open Opener) (*Ev
 	if found.Errors() > 0 {
 		return nil, append(list, found...)
 	}
-	e := &Evaluation{App: app, Data: r.Data}
+	e := &Evaluation{App: app, Data: r.Data, Trials: max(declared.Trials, 1)}
 	if e.Data == "" && declared.Data != "" {
 		e.Data = relative(folder, declared.Data)
 	}

@@ -41,8 +41,8 @@ func (d *dataset) digests() []string {
 func (r *Report) digestsByRow() map[int64]string {
 	byRow := make(map[int64]string, len(r.Digests))
 	for i, sum := range r.Digests {
-		if i < len(r.Results) && r.Results[i] != nil { // those of the first variant
-			byRow[r.Results[i].Row] = sum
+		if at := i * max(r.Trials, 1); at < len(r.Results) && r.Results[at] != nil { // those of the first variant
+			byRow[r.Results[at].Row] = sum
 		}
 	}
 	return byRow
@@ -55,7 +55,7 @@ func (x *execution) addWarnings(r *Report) {
 	if base := x.config.Baseline; base != nil && len(base.Digests) > 0 {
 		changed, added, removed := x.compareRows(base.digestsByRow(), r.Digests)
 		if differences := describeRows(changed, added, removed); differences != "" {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: the rows are not those of the baseline (%s): a difference of the means may be one of the data", r.Data, differences))
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: the rows are not those of the baseline (%s): only those that are the same are compared", r.Data, differences))
 		}
 	}
 	failed := x.config.OnlyFailed

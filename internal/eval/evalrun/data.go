@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/qtype-dev/qtype/internal/mediafile"
 	"github.com/qtype-dev/qtype/internal/records"
@@ -24,7 +25,8 @@ type dataset struct {
 	path string
 	base string // of the files that rows name, see runtime.Input
 	rows []dataRow
-	text bool // cells are untyped text
+	text bool   // cells are untyped text
+	mark string // between a session and the number of a trial: no session of the data has it
 }
 
 // dataRow is one row.
@@ -99,6 +101,18 @@ func (d *dataset) separate() {
 			r.session += "-alone"
 		}
 	}
+	d.mark = "-trial-"
+	for slices.ContainsFunc(d.rows, func(r dataRow) bool { return strings.Contains(r.session, d.mark) }) {
+		d.mark += "-"
+	}
+}
+
+// sessionOf returns the session of a row in a trial, from 0: each trial has new memories.
+func (d *dataset) sessionOf(r *dataRow, trial int) string {
+	if trial == 0 {
+		return r.session
+	}
+	return fmt.Sprintf("%s%s%d", r.session, d.mark, trial+1)
 }
 
 // checkColumns reports inputs of the flow and expected values that no row has.

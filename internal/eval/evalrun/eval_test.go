@@ -268,7 +268,7 @@ func TestEvaluate_Sessions(t *testing.T) {
 }
 
 func TestEvaluate_Baseline(t *testing.T) {
-	dir := folder(t, map[string]string{"rows.csv": "question,expected\ntwo,2\nthree,Three.\n", "worse.csv": "question,expected\ntwo,2\nother,Three.\n"})
+	dir := folder(t, map[string]string{"rows.csv": "question,expected\ntwo,2\nthree,Three.\n"})
 	before, err := evaluate(t, dir, evalrun.Config{Data: "rows.csv", Metrics: []string{"exact", "tokens", "latency"}})
 	testkit.Must(t, err)
 	path := filepath.Join(dir, "report.json")
@@ -278,25 +278,31 @@ func TestEvaluate_Baseline(t *testing.T) {
 	base, err := evalrun.ReadReport(path)
 	testkit.Must(t, err)
 	for _, c := range []struct {
-		data, metric string
-		limit        float64
-		want         []string
-	}{
-		{"rows.csv", "exact", 0, nil},
-		{"worse.csv", "exact", 0.4, []string{"base: exact is 0.500, was 1.000: a regression beyond 0.4"}},
-		{"worse.csv", "exact", 0.5, nil},
-		{"worse.csv", "type: exact, max_regression: 0.1", 1, []string{"base: exact is 0.500, was 1.000: a regression beyond 0.1"}},
-		{"worse.csv", "type: exact, min: 0.6", 1, []string{"base: exact is 0.500, less than 0.600"}},
-		{"rows.csv", "type: tokens, max: 1", 1, []string{"base: tokens is "}},
-		{"rows.csv", "latency", 0, nil},
+		variant, metric string
+		limit           float64
+		want            []string
+	}{ // worse answers each row as the first one
+		{"same", "exact", 0, nil},
+		{"worse", "exact", 0.4, []string{"base: exact is 0.500, was 1.000: a regression beyond 0.4"}},
+		{"worse", "exact", 0.5, nil},
+		{"worse", "type: exact, max_regression: 0.1", 1, []string{"base: exact is 0.500, was 1.000: a regression beyond 0.1"}},
+		{"worse", "type: exact, min: 0.6", 1, []string{"base: exact is 0.500, less than 0.600"}},
+		{"same", "type: tokens, max: 1", 1, []string{"base: tokens is "}},
+		{"same", "latency", 0, nil},
 	} {
-		r, err := evaluate(t, dir, evalrun.Config{Data: c.data, Metrics: []string{c.metric}, Baseline: base, MaxRegression: c.limit})
+		variants := map[string][]string{"worse": {"id: base, prompts: {fill: 'Say {question} two'}"}}[c.variant]
+		r, err := evaluate(t, dir, evalrun.Config{Data: "rows.csv", Variants: variants, Metrics: []string{c.metric}, Baseline: base, MaxRegression: c.limit, Gate: evalrun.GateMean})
 		testkit.Must(t, err)
 		if len(r.Violations) != len(c.want) || len(c.want) > 0 && !strings.HasPrefix(r.Violations[0], c.want[0]) {
-			t.Errorf("%s %s: got %q, want %q", c.data, c.metric, r.Violations, c.want)
+			t.Errorf("%s %s: got %q, want %q", c.variant, c.metric, r.Violations, c.want)
 		}
 	}
-	r, err := evaluate(t, dir, evalrun.Config{Data: "rows.csv", Metrics: []string{"type: contains, id: other"}, Baseline: base})
+	r, err := evaluate(t, dir, evalrun.Config{Data: "rows.csv", Variants: []string{"id: base, prompts: {fill: 'Say {question} two'}"}, Metrics: []string{"exact"}, Baseline: base})
+	testkit.Must(t, err)
+	if r.Failed() || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "but chance can be the reason (p = 0.5") {
+		t.Errorf("one of two rows is worse: violations %q, warnings %q", r.Violations, r.Warnings)
+	}
+	r, err = evaluate(t, dir, evalrun.Config{Data: "rows.csv", Metrics: []string{"type: contains, id: other"}, Baseline: base})
 	testkit.Must(t, err)
 	if r.Failed() || r.Baseline[0].Note != "the baseline has no such metric" {
 		t.Errorf("got %+v", r.Baseline)

@@ -4,6 +4,7 @@
 package evalrun
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/qtype-dev/qtype/internal/eval"
@@ -16,8 +17,14 @@ import (
 // Program is an application that is evaluated.
 type Program struct {
 	App *spec.Application
-	// New makes the application with mocks in place of its tools. Memories are in process.
-	New func(mocks []*spec.ToolMock) (*runtime.App, error)
+	// New makes the application with what an evaluation replaces in it. Memories are in process.
+	New func(Replacement) (*runtime.App, error)
+}
+
+// Replacement is what an evaluation replaces in an application.
+type Replacement struct {
+	Tools       []*spec.ToolMock // in place of tools
+	NoStepCache bool             // trials of a row are independent: results of steps are not cached
 }
 
 // Opener is an eval.Opener whose applications can run.
@@ -33,6 +40,9 @@ type Config struct {
 	Session       string   // the column with the session of each row; empty for session_id or session
 	Workers       int      // rows that are run at once
 	Limit         int64    // rows to evaluate; 0 for all
+	Trials        int      // of each row; 0 for those of the evaluation file
+	Until         float64  // end when half of each interval of a score is at most this; 0 to evaluate all rows
+	Gate          Gate     // which differences from the baseline fail the evaluation
 	MaxRegression float64  // for metrics that declare none
 	Baseline      *Report  // nil for none
 	OnlyFailed    *Report  // evaluate only the rows that failed in this report; nil for all
@@ -54,8 +64,18 @@ type Evaluation struct {
 	metrics  []*metric
 	variants []*variant
 	base     *Program
+	trials   int      // of each row
 	warnings []string // about the evaluation file
 }
+
+// Gate is which differences from a baseline, beyond the limits, fail an evaluation.
+type Gate string
+
+// The gates.
+const (
+	GateProven Gate = "proven" // those that chance does not explain; the default
+	GateMean   Gate = "mean"   // all
+)
 
 // variant is an application that is evaluated.
 type variant struct {
@@ -76,7 +96,7 @@ func Load(ctx context.Context, cfg Config, opts loader.Options, open Opener) (*E
 	if checked == nil {
 		return nil, list
 	}
-	e := &Evaluation{config: cfg, flow: checked.Flow, data: checked.Data, tools: checked.Tools, base: opened[checked.App]}
+	e := &Evaluation{config: cfg, flow: checked.Flow, data: checked.Data, tools: checked.Tools, base: opened[checked.App], trials: cmp.Or(cfg.Trials, checked.Trials)}
 	for _, d := range list {
 		e.warnings = append(e.warnings, d.Error())
 	}

@@ -75,6 +75,7 @@ func (x *execution) header() (checkpoint.Header, error) {
 		return h, err
 	}
 	h.Settings["--limit"] = fmt.Sprint(x.config.Limit)
+	h.Settings["--trials"], h.Settings["--until"] = fmt.Sprint(x.trials), fmt.Sprint(x.config.Until)
 	h.Settings["--session-column"] = x.config.Session
 	if x.config.OnlyFailed != nil {
 		if h.Settings["--only-failed"], err = digest(x.config.OnlyFailed.failedRows()); err != nil {

@@ -41,8 +41,7 @@ func (r *Report) HTML(w io.Writer) error {
 		"failed": r.failed,
 		"change": func(c Change) string { return c.verdict() },
 		"value":  func(metric string, v float64) string { return formatValue(r.unit(metric), v) },
-		"count":  func(n int) string { return textfmt.Count(int64(n), "row") },
-		"diff":   r.difference, "verdict": verdict, "money": money,
+		"diff":   r.difference, "verdict": r.verdict, "money": money,
 		"shown": shownText, "thousands": thousands,
 	}).Parse(page)
 	if err != nil {

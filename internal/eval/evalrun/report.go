@@ -24,14 +24,17 @@ type Report struct {
 	Flow        string          `json:"flow"`                  // the id of the flow
 	Data        string          `json:"data"`                  // the file with the rows
 	Rows        int             `json:"rows"`                  // of the data
+	Of          int             `json:"of,omitempty"`          // rows of the data, if the evaluation has ended before all were run
+	Trials      int             `json:"trials,omitempty"`      // of each row, if there are several
 	Digests     []string        `json:"digests,omitempty"`     // of the rows, in the order of the results of a variant
 	Metrics     []MetricReport  `json:"metrics"`               // in the order of the evaluation
 	Variants    []VariantReport `json:"variants"`              // in the order of the evaluation
 	Comparisons []Comparison    `json:"comparisons,omitempty"` // of the first variant with each other
 	Baseline    []Change        `json:"baseline,omitempty"`    // the differences from the baseline
+	Flaky       []FlakyRow      `json:"flaky,omitempty"`       // by variant, then by metric
 	Warnings    []string        `json:"warnings,omitempty"`    // about the evaluation file, and what an earlier report does not have in common with this one
 	Violations  []string        `json:"violations,omitempty"`  // why the evaluation does not succeed
-	Results     []*Result       `json:"results"`               // by variant, then by row
+	Results     []*Result       `json:"results"`               // by variant, then by row, then by trial
 
 	took time.Duration
 }
@@ -48,7 +51,7 @@ type MetricReport struct {
 // VariantReport is the result of a variant.
 type VariantReport struct {
 	ID      string             `json:"id"`
-	Failed  int                `json:"failed"` // rows that failed
+	Failed  int                `json:"failed"` // rows, or trials of rows, that failed
 	Usage   Usage              `json:"usage"`
 	Metrics map[string]Summary `json:"metrics"` // by the names of the metrics
 }
@@ -57,11 +60,13 @@ type VariantReport struct {
 type Change struct {
 	Variant    string  `json:"variant"`
 	Metric     string  `json:"metric"`
-	Before     float64 `json:"before"`         // the mean of the baseline
-	Now        float64 `json:"now"`            // the mean of this evaluation
+	Rows       int     `json:"rows"`           // rows of both with a value of both
+	Before     float64 `json:"before"`         // the mean of these rows in the baseline
+	Now        float64 `json:"now"`            // their mean in this evaluation
 	Worse      float64 `json:"worse"`          // how much worse: a difference for scores, a share of the baseline for other units; negative if better
 	Limit      float64 `json:"limit"`          // how much worse it may be
-	Regression bool    `json:"regression"`     // it is worse than allowed
+	P          float64 `json:"p"`              // the probability of a mean that is as much worse if nothing has changed, corrected for the number of means
+	Regression bool    `json:"regression"`     // it is worse than allowed, and the gate does not take this for chance
 	Note       string  `json:"note,omitempty"` // why it was not compared
 }
 
@@ -113,11 +118,18 @@ func (r *Report) failed(result *Result) bool {
 // report summarizes the results.
 func (x *execution) report(took time.Duration) *Report {
 	r := &Report{Version: reportVersion, App: x.base.App.ID, Flow: x.flow.ID, Data: x.data.path, Rows: len(x.data.rows), Digests: x.data.digests(), Results: x.results, took: took}
+	if len(x.data.rows) < x.all {
+		r.Of = x.all
+	}
+	if x.trials > 1 {
+		r.Trials = x.trials
+	}
 	for _, m := range x.metrics {
 		r.Metrics = append(r.Metrics, MetricReport{m.declared.Name(), m.row.Name, m.row.Unit, m.row.Lower, m.rate()})
 	}
 	for i, v := range x.variants {
-		r.Variants = append(r.Variants, x.variantReport(v.declared, x.results[x.index(i, 0):x.index(i+1, 0)]))
+		r.Variants = append(r.Variants, x.variantReport(i, v.declared))
+		r.Flaky = append(r.Flaky, x.flaky(i)...)
 	}
 	for i := 1; i < len(x.variants); i++ {
 		for _, m := range x.metrics {
@@ -132,9 +144,9 @@ func (x *execution) report(took time.Duration) *Report {
 	return r
 }
 
-func (x *execution) variantReport(v *spec.Variant, results []*Result) VariantReport {
+func (x *execution) variantReport(variant int, v *spec.Variant) VariantReport {
 	out := VariantReport{ID: v.ID, Metrics: map[string]Summary{}}
-	for _, r := range results {
+	for _, r := range x.results[x.index(variant, 0, 0):x.index(variant+1, 0, 0)] {
 		if r.Error != "" {
 			out.Failed++
 		}
@@ -148,76 +160,25 @@ func (x *execution) variantReport(v *spec.Variant, results []*Result) VariantRep
 		}
 	}
 	for _, m := range x.metrics {
-		var values []float64
-		errors := 0
-		for _, r := range results {
-			switch s := r.Scores[m.declared.Name()]; {
-			case s.Error == "":
-				values = append(values, s.Value)
-			case r.Error == "":
-				errors++
-			}
-		}
-		out.Metrics[m.declared.Name()] = summarize(values, errors, m.rate())
+		out.Metrics[m.declared.Name()] = x.summary(variant, m)
 	}
 	return out
 }
 
+// summary returns the mean of a metric with a variant.
+func (x *execution) summary(variant int, m *metric) Summary {
+	s := summarize(x.observed(variant, m), m.rate(), m.row.Unit == "", x.miss)
+	for _, r := range x.results[x.index(variant, 0, 0):x.index(variant+1, 0, 0)] {
+		if r.Error == "" && r.Scores[m.declared.Name()].Error != "" {
+			s.Errors++
+		}
+	}
+	return s
+}
+
 // compareVariants compares the values of a metric of two variants row by row.
 func (x *execution) compareVariants(m *metric, from, to int) Comparison {
-	var a, b []float64
-	for row := range x.data.rows {
-		one, other := x.results[x.index(from, row)].Scores[m.declared.Name()], x.results[x.index(to, row)].Scores[m.declared.Name()]
-		if one.Error == "" && other.Error == "" {
-			a, b = append(a, one.Value), append(b, other.Value)
-		}
-	}
-	return compare(a, b, m.row.Lower)
-}
-
-// addChanges compares the report with the baseline.
-func (x *execution) addChanges(r *Report) {
-	base := x.config.Baseline
-	if base == nil {
-		return
-	}
-	for _, v := range r.Variants {
-		i := slices.IndexFunc(base.Variants, func(b VariantReport) bool { return b.ID == v.ID })
-		for _, m := range x.metrics {
-			name := m.declared.Name()
-			c := Change{Variant: v.ID, Metric: name, Now: v.Metrics[name].Mean}
-			if i < 0 {
-				c.Note = "the baseline has no such variant"
-			} else if before, known := base.Variants[i].Metrics[name]; !known || before.Count == 0 {
-				c.Note = "the baseline has no such metric"
-			} else {
-				x.change(&c, m, before)
-			}
-			r.Baseline = append(r.Baseline, c)
-		}
-	}
-}
-
-// change decides whether a metric has regressed.
-func (x *execution) change(c *Change, m *metric, before Summary) {
-	c.Before, c.Limit = before.Mean, x.config.MaxRegression
-	if own := m.declared.MaxRegression; own != nil {
-		c.Limit = *own
-	} else if m.row.Noisy {
-		c.Note = "not limited: max_regression is not set"
-	}
-	c.Worse = c.Before - c.Now
-	if m.row.Lower {
-		c.Worse = -c.Worse
-	}
-	switch {
-	case m.row.Unit != "" && c.Before != 0:
-		c.Worse /= c.Before
-	case m.row.Unit != "" && c.Worse > 0:
-		c.Worse = 1 // from nothing
-	}
-	const rounding = 1e-9
-	c.Regression = c.Note == "" && c.Worse > c.Limit+rounding
+	return compare(x.observed(from, m), x.observed(to, m), m.row, len(x.variants)-1, x.miss)
 }
 
 // addViolations collects why the evaluation does not succeed.
@@ -225,13 +186,13 @@ func (x *execution) addViolations(r *Report) {
 	add := func(format string, args ...any) { r.Violations = append(r.Violations, fmt.Sprintf(format, args...)) }
 	for _, v := range r.Variants {
 		if v.Failed > 0 {
-			add("%s: %d of %d rows failed: %s", v.ID, v.Failed, r.Rows, frequent(x.errors(v.ID, func(r *Result) string { return r.Error })))
+			add("%s: %d of %s failed: %s", v.ID, v.Failed, r.results(), frequent(x.errors(v.ID, func(r *Result) string { return r.Error })))
 		}
 		for _, m := range x.metrics {
 			name, s := m.declared.Name(), v.Metrics[m.declared.Name()]
 			switch {
 			case s.Errors > 0:
-				add("%s: %s has no value for %d of %d rows: %s", v.ID, name, s.Errors, r.Rows, frequent(x.errors(v.ID, func(r *Result) string {
+				add("%s: %s has no value for %d of %s: %s", v.ID, name, s.Errors, r.results(), frequent(x.errors(v.ID, func(r *Result) string {
 					if r.Error != "" {
 						return "" // reported above
 					}
@@ -250,6 +211,14 @@ func (x *execution) addViolations(r *Report) {
 			add("%s: %s is %s, was %s: a regression beyond %v", c.Variant, c.Metric, x.metrics[i].format(c.Now), x.metrics[i].format(c.Before), c.Limit)
 		}
 	}
+}
+
+// results returns the number of results of a variant: "3 rows", or "6 trials".
+func (r *Report) results() string {
+	if r.Trials > 1 {
+		return textfmt.Count(int64(r.Rows*r.Trials), "trial")
+	}
+	return textfmt.Count(int64(r.Rows), "row")
 }
 
 // errors returns the errors of the results of a variant.

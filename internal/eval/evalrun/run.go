@@ -19,6 +19,7 @@ import (
 type Result struct {
 	Variant string                     `json:"variant"`           // the id
 	Row     int64                      `json:"row"`               // the number in the data, from 1
+	Trial   int                        `json:"trial,omitempty"`   // from 1, if the row has several
 	Session string                     `json:"session,omitempty"` // if the data names one
 	Inputs  map[string]json.RawMessage `json:"inputs"`            // the inputs of the flow
 	Outputs map[string]json.RawMessage `json:"outputs,omitempty"` // the outputs of the flow
@@ -34,7 +35,9 @@ type execution struct {
 	data    *dataset
 	apps    []*runtime.App // of the variants
 	judges  *judges
-	results []*Result // by variant, then by row
+	results []*Result // by variant, then by row, then by trial
+	all     int       // rows of the data
+	miss    float64   // the probability that an interval may miss the true mean
 	journal *journal
 
 	mu   sync.Mutex
@@ -42,9 +45,10 @@ type execution struct {
 	err  error // of the journal
 }
 
-// group is the rows of a session, which are run one after the other.
+// group is the rows of a session in one trial, which are run one after the other.
 type group struct {
 	variant int
+	trial   int // from 0
 	rows    []int
 }
 
@@ -66,7 +70,7 @@ func (e *Evaluation) Run(ctx context.Context) (report *Report, err error) {
 	if err := e.checkColumns(data); err != nil {
 		return nil, err
 	}
-	x := &execution{Evaluation: e, data: data, results: make([]*Result, len(e.variants)*len(data.rows))}
+	x := &execution{Evaluation: e, data: data, all: len(data.rows), results: make([]*Result, len(e.variants)*len(data.rows)*e.trials), miss: alpha}
 	if err := x.open(ctx); err != nil {
 		return nil, errors.Join(err, x.close())
 	}
@@ -75,7 +79,7 @@ func (e *Evaluation) Run(ctx context.Context) (report *Report, err error) {
 		return nil, err
 	}
 	begin := time.Now()
-	x.run(ctx)
+	x.runUntil(ctx)
 	if err := ctx.Err(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w after %s", context.Cause(ctx), textfmt.Count(int64(x.done), "row")), x.journal.close())
 	}
@@ -99,13 +103,13 @@ func (e *UsageError) Error() string { return e.Reason }
 
 // open makes the applications.
 func (x *execution) open(ctx context.Context) error {
-	base, err := x.base.New(nil)
+	base, err := x.base.New(Replacement{})
 	if err != nil {
 		return err
 	}
 	x.judges = &judges{base}
 	for _, v := range x.variants {
-		app, err := v.program.New(x.tools)
+		app, err := v.program.New(Replacement{Tools: x.tools, NoStepCache: x.trials > 1})
 		if err != nil {
 			return fmt.Errorf("variant %s: %w", v.declared.ID, err)
 		}
@@ -132,39 +136,50 @@ func (x *execution) close() error {
 	return errors.Join(errs...)
 }
 
-// groups returns what is left to do: the rows of each session together, for all variants
-// of a session before the next one.
-func (x *execution) groups() []group {
-	var sessions []string
-	rows := map[string][]int{}
+// sessions returns the rows of each session.
+func (x *execution) sessions() [][]int {
+	var all [][]int
+	at := map[string]int{}
 	for i, r := range x.data.rows {
-		if rows[r.session] == nil {
-			sessions = append(sessions, r.session)
+		n, known := at[r.session]
+		if !known {
+			n = len(all)
+			at[r.session], all = n, append(all, nil)
 		}
-		rows[r.session] = append(rows[r.session], i)
+		all[n] = append(all[n], i)
 	}
+	return all
+}
+
+// groups returns what is left to do of sessions: all variants and trials of a session before the next one.
+func (x *execution) groups(sessions [][]int) []group {
 	var all []group
-	for _, s := range sessions {
-		for v := range x.variants {
-			g := group{v, rows[s]}
-			if slices.ContainsFunc(g.rows, func(i int) bool { return x.results[x.index(v, i)] == nil }) {
-				all = append(all, g)
+	for _, rows := range sessions {
+		for t := range x.trials {
+			for v := range x.variants {
+				if slices.ContainsFunc(rows, func(i int) bool { return x.results[x.index(v, i, t)] == nil }) {
+					all = append(all, group{v, t, rows})
+				}
 			}
 		}
 	}
 	return all
 }
 
-func (x *execution) index(variant, row int) int { return variant*len(x.data.rows) + row }
+// index returns the place of a result, from 0.
+func (x *execution) index(variant, row, trial int) int {
+	return (variant*len(x.data.rows)+row)*x.trials + trial
+}
 
-// run runs the rows that have no result, several at a time.
-func (x *execution) run(ctx context.Context) {
-	todo := x.groups()
+// run runs the rows of sessions that have no result, several at a time.
+func (x *execution) run(ctx context.Context, sessions [][]int) {
+	todo := x.groups(sessions)
 	for _, g := range todo {
 		for _, row := range g.rows {
-			x.results[x.index(g.variant, row)] = nil // a session is repeated as a whole
+			x.results[x.index(g.variant, row, g.trial)] = nil // a session is repeated as a whole
 		}
 	}
+	x.done = 0
 	for _, r := range x.results {
 		if r != nil {
 			x.done++
@@ -193,7 +208,7 @@ func (x *execution) run(ctx context.Context) {
 func (x *execution) group(ctx context.Context, g group) {
 	results := make([]*Result, len(g.rows))
 	for i, row := range g.rows {
-		results[i] = x.row(ctx, g.variant, row)
+		results[i] = x.row(ctx, g.variant, row, g.trial)
 		if ctx.Err() != nil {
 			return // the results may be those of the interruption
 		}
@@ -205,7 +220,7 @@ func (x *execution) group(ctx context.Context, g group) {
 		x.mu.Unlock()
 	}
 	for i, row := range g.rows {
-		at := x.index(g.variant, row)
+		at := x.index(g.variant, row, g.trial)
 		x.results[at] = results[i]
 		if err := x.journal.save(at, results[i]); err != nil {
 			x.mu.Lock()
@@ -216,10 +231,14 @@ func (x *execution) group(ctx context.Context, g group) {
 }
 
 // row runs a row through the flow of a variant and scores the result.
-func (x *execution) row(ctx context.Context, variant, index int) *Result {
+func (x *execution) row(ctx context.Context, variant, index, trial int) *Result {
 	v, row, app := x.variants[variant], &x.data.rows[index], x.apps[variant]
 	in := x.data.input(row, v.declared)
+	in.Session = x.data.sessionOf(row, trial)
 	r := &Result{Variant: v.declared.ID, Row: row.Number, Inputs: map[string]json.RawMessage{}, Scores: map[string]*Score{}}
+	if x.trials > 1 {
+		r.Trial = trial + 1
+	}
 	if row.shared {
 		r.Session = row.session
 	}

@@ -17,7 +17,7 @@ func (r *Report) JSON(w io.Writer) error {
 // Text writes the report for a terminal.
 func (r *Report) Text(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s · flow %s · %s from %s\n\n", r.App, r.Flow, textfmt.Count(int64(r.Rows), "row"), terminal.Clean(r.Data))
+	fmt.Fprintf(&b, "%s · flow %s · %s from %s\n\n", r.App, r.Flow, r.Run(), terminal.Clean(r.Data))
 	lines := [][]string{{"metric"}}
 	for _, v := range r.Variants {
 		lines[0] = append(lines[0], v.ID)
@@ -29,12 +29,16 @@ func (r *Report) Text(w io.Writer) error {
 		}
 		lines = append(lines, line)
 	}
+	for _, p := range r.Passes() {
+		lines = append(lines, append([]string{p.Name}, p.Values...))
+	}
 	writeColumns(&b, lines)
+	r.writeTrials(&b)
 	r.writeComparisons(&b)
 	r.writeChanges(&b)
 	b.WriteByte('\n')
 	for _, v := range r.Variants {
-		fmt.Fprintf(&b, "%s: %s done, %s failed, tokens %s in, %s out%s\n", terminal.Clean(v.ID), textfmt.Thousands(r.Rows-v.Failed), textfmt.Thousands(v.Failed),
+		fmt.Fprintf(&b, "%s: %s done, %s failed, tokens %s in, %s out%s\n", terminal.Clean(v.ID), textfmt.Thousands(r.Rows*max(r.Trials, 1)-v.Failed), textfmt.Thousands(v.Failed),
 			textfmt.Thousands(v.Usage.Input), textfmt.Thousands(v.Usage.Output), money(v.Usage))
 	}
 	for _, w := range r.Warnings {
@@ -59,8 +63,11 @@ func money(u Usage) string {
 
 // cell returns a mean with its interval.
 func (m MetricReport) cell(s Summary) string {
-	if s.Count == 0 {
+	switch {
+	case s.Count == 0:
 		return "no value"
+	case s.Clusters == 1 && m.Unit != "": // a single one has no interval; reports of earlier versions have no number
+		return formatValue(m.Unit, s.Mean)
 	}
 	return fmt.Sprintf("%s (%s to %s)", formatValue(m.Unit, s.Mean), formatValue(m.Unit, s.Low), formatValue(m.Unit, s.High))
 }
@@ -92,17 +99,21 @@ func (r *Report) writeComparisons(b *strings.Builder) {
 	}
 	lines := [][]string{{"difference", "variants", "mean", "better", "worse", ""}}
 	for _, c := range r.Comparisons {
-		lines = append(lines, []string{c.Metric, c.From + " → " + c.To, r.difference(c), fmt.Sprint(c.Better), fmt.Sprint(c.Worse), verdict(c)})
+		lines = append(lines, []string{c.Metric, c.From + " → " + c.To, r.difference(c), fmt.Sprint(c.Better), fmt.Sprint(c.Worse), r.verdict(c)})
 	}
 	b.WriteByte('\n')
 	writeColumns(b, lines)
 }
 
-func verdict(c Comparison) string {
-	if c.Significant() {
-		return "significant"
+// verdict returns whether a difference is significant, and, if not, which one would be found.
+func (r *Report) verdict(c Comparison) string {
+	switch {
+	case c.Significant():
+		return fmt.Sprintf("significant (p = %.3f)", c.P)
+	case c.Detectable > 0 && (c.Detectable <= 1 || r.unit(c.Metric) != ""):
+		return fmt.Sprintf("not significant (p = %.2f; from %s on it would be found)", c.P, formatValue(r.unit(c.Metric), c.Detectable))
 	}
-	return "not significant"
+	return fmt.Sprintf("not significant (p = %.2f)", c.P)
 }
 
 func (r *Report) difference(c Comparison) string {
