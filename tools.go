@@ -106,6 +106,7 @@ type TestOptions struct {
 	// AllowEffects lets all tests read and write files, query databases, start programs and
 	// call servers, as if they listed everything under allow.
 	AllowEffects bool
+	Trials       int                // how often each test is run; 0 for as often as its file says
 	Options      []Option           // how applications are read and run
 	Started      func(*TestReport)  // called before the tests of a file are run, or if they cannot be; may be nil
 	Finished     func(*TestOutcome) // called after each test; may be nil
@@ -140,7 +141,7 @@ func (o TestOptions) file(ctx context.Context, path string) (TestReport, error) 
 	if file != nil {
 		tests = file.Tests(o.Names)
 		file.Mode = o.Record
-		file.AllowEffects = o.AllowEffects
+		file.AllowEffects, file.Trials = o.AllowEffects, o.Trials
 		r.Recorded = file.HasRecordings()
 	}
 	if o.Started != nil && (file == nil || len(tests) > 0) {

@@ -9,6 +9,8 @@ type Suite struct {
 	Recordings string `yaml:"recordings"`
 	// Fixtures is the folder with the files of the tests, relative to the file, in its folder or below: files that steps name by a path or an address are read from it, and written to a copy of it that each test has.
 	Fixtures string `yaml:"fixtures"`
+	// Trials is how often each test is run.
+	Trials int `yaml:"trials" default:"1" validate:"gte=1,lte=1000"`
 	// Models are mocks that replace the application's models in every test of the file.
 	Models []*ModelMock `yaml:"models"`
 	// Tools are mocks that replace the application's tools in every test of the file.
@@ -28,6 +30,10 @@ type Test struct {
 	Flow string `yaml:"flow" names:"flow"`
 	// Session is the session of the turns.
 	Session string `yaml:"session" default:"test"`
+	// Trials is how often the test is run, in place of the number of the file.
+	Trials int `yaml:"trials" validate:"omitempty,gte=1,lte=1000"`
+	// PassRate is the share of the trials that must pass.
+	PassRate *float64 `yaml:"pass_rate" default:"1" validate:"omitempty,gt=0,lte=1"`
 	// Fixtures is the folder with the files of the test, in place of that of the file.
 	Fixtures string `yaml:"fixtures"`
 	// Models are mocks that replace the application's models; they take precedence over the file's.

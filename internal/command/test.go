@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/apptest/testrun"
@@ -17,6 +18,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // testCommand is one call of qtype test.
@@ -29,6 +31,8 @@ type testCommand struct {
 	prune  bool
 	trace  traceFlag
 	allow  bool
+	trials int
+	flags  *pflag.FlagSet
 }
 
 func newTest(s *cli.Streams) *cobra.Command {
@@ -48,11 +52,14 @@ unless it lists them under allow; --allow-effects allows all of them.`,
 		Example: `  qtype test
   qtype test app.qtype-test.yaml --run 'name'
   qtype test --format junit > report.xml
-  qtype test app.qtype-test.yaml --record`,
+  qtype test app.qtype-test.yaml --record
+  qtype test app.qtype-test.yaml --trials 10`,
 		RunE: func(c *cobra.Command, args []string) error { return t.all(c.Context(), args) },
 	}
+	t.flags = c.Flags()
 	t.format.AddTo(c, "format", "", "output format")
 	c.Flags().StringVar(&t.run, "run", "", "run only tests whose names match this regular `EXPRESSION`")
+	c.Flags().IntVar(&t.trials, "trials", 0, "run each test `N` times (default: trials of the file, or once)")
 	c.Flags().StringVar(&t.record, "record", "", "call models and servers and write the recordings; `missing` adds only those that do not exist")
 	c.Flags().Lookup("record").NoOptDefVal = "all"
 	c.Flags().BoolVar(&t.prune, "remove-stale", false, "remove recordings that no test uses")
@@ -73,6 +80,8 @@ func (t *testCommand) all(ctx context.Context, paths []string) (err error) {
 	switch {
 	case !known:
 		return terminal.Usagef("--record: %q is unknown: use --record or --record=missing", t.record)
+	case t.flags.Changed("trials") && (t.trials < 1 || t.trials > spec.MaxTrials):
+		return terminal.Usagef("--trials cannot be %d: expected a number from 1 to %d", t.trials, spec.MaxTrials)
 	case t.prune && t.run != "":
 		return terminal.Usagef("--remove-stale and --run exclude each other: the other tests may use the recordings")
 	}
@@ -88,7 +97,7 @@ func (t *testCommand) all(ctx context.Context, paths []string) (err error) {
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}
-	o := qtype.TestOptions{Names: names, Record: mode, Prune: t.prune, AllowEffects: t.allow, Options: []qtype.Option{qtype.WithLog(func(line string) { fmt.Fprintln(t.Err, line) })}}
+	o := qtype.TestOptions{Names: names, Record: mode, Prune: t.prune, AllowEffects: t.allow, Trials: t.trials, Options: []qtype.Option{qtype.WithLog(func(line string) { fmt.Fprintln(t.Err, line) })}}
 	printer := &testrun.Printer{Out: t.Out, Quiet: t.quiet, Diagnostics: t.DiagnosticOptions(t.OutTerminal)}
 	if t.format.Value == "text" {
 		o.Started, o.Finished, o.Ended = printer.Started, printer.Finished, printer.Ended

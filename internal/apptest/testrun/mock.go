@@ -43,8 +43,8 @@ type testEnv struct {
 	fixtures string                     // copy of the fixtures; empty if there are none
 }
 
-func newTestEnv(f *File, t *spec.Test) *testEnv {
-	return &testEnv{models: slices.Concat(t.Models, f.Suite.Models), tools: slices.Concat(t.Tools, f.Suite.Tools), session: f.session(t.Name), allow: slices.Concat(t.Allow, f.Suite.Allow), effects: f.AllowEffects, declared: f.fixturesOf(t), folder: apptest.Sibling(f.Suite, "."), requests: map[string][]model.Request{}}
+func newTestEnv(f *File, t *spec.Test, recorded *recording.Session) *testEnv {
+	return &testEnv{models: slices.Concat(t.Models, f.Suite.Models), tools: slices.Concat(t.Tools, f.Suite.Tools), session: recorded, allow: slices.Concat(t.Allow, f.Suite.Allow), effects: f.AllowEffects, declared: f.fixturesOf(t), folder: apptest.Sibling(f.Suite, "."), requests: map[string][]model.Request{}}
 }
 
 // mocks returns the mocks for the runtime.

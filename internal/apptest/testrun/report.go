@@ -58,6 +58,8 @@ func JSON(w io.Writer, reports []Report) error {
 		Flow        string          `json:"flow,omitempty"`
 		Passed      bool            `json:"passed"`
 		MS          float64         `json:"ms"`
+		Trials      int             `json:"trials,omitempty"`
+		PassedOf    *int            `json:"passed_trials,omitempty"`
 		Diagnostics json.RawMessage `json:"faults"`
 		Details     string          `json:"details,omitempty"`
 	}
@@ -78,7 +80,11 @@ func JSON(w io.Writer, reports []Report) error {
 			if err != nil {
 				return err
 			}
-			if err := e.Encode(line{r.Path, o.Name, o.Flow, o.Passed(), milliseconds(o.Took), diagnostics, o.Details}); err != nil {
+			l := line{File: r.Path, Name: o.Name, Flow: o.Flow, Passed: o.Passed(), MS: milliseconds(o.Took), Diagnostics: diagnostics, Details: o.Details}
+			if o.Trials > 1 {
+				l.Trials, l.PassedOf = o.Trials, &o.PassedTrials
+			}
+			if err := e.Encode(l); err != nil {
 				return err
 			}
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/apptest"
 	"github.com/qtype-dev/qtype/internal/mediafile"
+	"github.com/qtype-dev/qtype/internal/recording"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/memory"
@@ -34,6 +35,9 @@ type Outcome struct {
 	Diagnostics diag.List     // why the test failed; empty if it passed
 	Details     string        // what differs from the recordings, one change a line; empty for none
 
+	Trials       int // how often the test was run, at least 1
+	PassedTrials int
+
 	stale  int              // recordings that the test has not used
 	commit func(prune bool) // puts the recorded calls into the file
 }
@@ -41,46 +45,79 @@ type Outcome struct {
 // Passed reports whether all expectations were met.
 func (o *Outcome) Passed() bool { return len(o.Diagnostics) == 0 }
 
-// Run runs one test of the file. It stops after the first turn that fails.
+// Run runs the trials of one test of the file. A trial stops after the first turn that fails.
 // Canceling ctx fails the current turn.
 func (f *File) Run(ctx context.Context, t *spec.Test) *Outcome {
-	o := &Outcome{Name: t.Name, Flow: apptest.FlowOf(f.program.App, t, t.Turns[len(t.Turns)-1]).ID, Position: apptest.SpanOf(t, "name")}
+	o := &Outcome{Name: t.Name, Flow: apptest.FlowOf(f.program.App, t, t.Turns[len(t.Turns)-1]).ID, Position: apptest.SpanOf(t, "name"),
+		Trials: max(1, cmp.Or(f.Trials, t.Trials, f.Suite.Trials)), commit: func(bool) {}}
 	begin := time.Now()
-	defer func() { o.Took = time.Since(begin) }()
-	s := newTestEnv(f, t)
-	o.commit = func(bool) {}
+	recorded := f.session(t.Name)
+	for i := range o.Trials {
+		list, details := f.trial(ctx, t, recorded, i)
+		switch {
+		case len(list) == 0:
+			o.PassedTrials++
+		case len(o.Diagnostics) == 0:
+			o.Diagnostics, o.Details = list, details
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	o.decide(t)
+	if recorded != nil {
+		o.commit = recorded.Commit
+		if o.Passed() {
+			o.stale = recorded.Stale()
+		}
+	}
+	o.Took = time.Since(begin)
+	return o
+}
+
+// decide discards why trials failed if as many as the test needs have passed.
+func (o *Outcome) decide(t *spec.Test) {
+	needed := 1.0
+	if t.PassRate != nil {
+		needed = *t.PassRate
+	}
+	const rounding = 1e-9
+	switch {
+	case len(o.Diagnostics) == 0:
+	case float64(o.PassedTrials) >= needed*float64(o.Trials)-rounding:
+		o.Diagnostics, o.Details = nil, ""
+	case o.Trials > 1:
+		sum := apptest.Expectation.At(apptest.SpanOf(t, "pass_rate"), "%d of %d trials passed: the test needs a rate of %v", o.PassedTrials, o.Trials, needed).WithHint("why the first of the others failed follows")
+		o.Diagnostics = append(diag.List{sum}, o.Diagnostics...)
+	}
+}
+
+// trial runs a test once. n is the number of the trial, from 0.
+func (f *File) trial(ctx context.Context, t *spec.Test, recorded *recording.Session, n int) (list diag.List, details string) {
+	s, place := newTestEnv(f, t, recorded), apptest.SpanOf(t, "name")
 	if err := s.copyFixtures(); err != nil {
-		o.Diagnostics.Add(apptest.Failed.At(o.Position, "the fixtures cannot be copied: %s", errors.Join(err, s.close())))
-		return o
+		return diag.List{apptest.Failed.At(place, "the fixtures cannot be copied: %s", errors.Join(err, s.close()))}, ""
 	}
 	app, err := f.program.New(Env{Mocks: s.mocks(), HTTP: s.httpClient(),
 		Approve: s.approve})
 	if err != nil {
-		o.Diagnostics.Add(apptest.Failed.At(o.Position, "the application cannot be started: %s", errors.Join(err, s.close())))
-		return o
+		return diag.List{apptest.Failed.At(place, "the application cannot be started: %s", errors.Join(err, s.close()))}, ""
 	}
 	if s.session != nil {
 		hideSecrets(s.session, app)
 	}
 	r := &testRun{app: app, test: t, env: s}
 	for i, turn := range t.Turns {
-		s.startTurn(i+1, turn.Reject)
+		s.startTurn(n*len(t.Turns)+i+1, turn.Reject)
 		r.runTurn(ctx, turn, apptest.FlowOf(f.program.App, t, turn))
 		if len(r.diagnostics) > 0 {
 			break
 		}
 	}
 	if err := errors.Join(app.Close(ctx), s.close()); err != nil {
-		r.diagnostics.Add(apptest.Failed.At(o.Position, "the application cannot be closed: %s", err))
+		r.diagnostics.Add(apptest.Failed.At(place, "the application cannot be closed: %s", err))
 	}
-	o.Diagnostics, o.Details = r.diagnostics, r.details
-	if s.session != nil {
-		o.commit = s.session.Commit
-		if o.Passed() {
-			o.stale = s.session.Stale()
-		}
-	}
-	return o
+	return r.diagnostics, r.details
 }
 
 // testRun is a running test.

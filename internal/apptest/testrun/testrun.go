@@ -28,6 +28,8 @@ type File struct {
 	// call servers.
 	AllowEffects bool
 
+	Trials int // how often each test is run; 0 for as often as the file says
+
 	program *Program
 }
 

@@ -33,14 +33,22 @@ func (p *Printer) Started(r *Report) {
 func (p *Printer) Finished(o *Outcome) {
 	switch {
 	case !o.Passed():
-		fmt.Fprintf(p.Out, "  ✗ %s%s\n", terminal.Clean(o.Name), textfmt.Took(o.Took))
+		fmt.Fprintf(p.Out, "  ✗ %s%s%s\n", terminal.Clean(o.Name), o.rate(), textfmt.Took(o.Took))
 		p.blocks(o.Diagnostics)
 		for line := range strings.Lines(o.Details) {
 			fmt.Fprintf(p.Out, "    %s\n", terminal.Clean(strings.TrimSuffix(line, "\n")))
 		}
 	case !p.Quiet:
-		fmt.Fprintf(p.Out, "  ✓ %s%s\n", terminal.Clean(o.Name), textfmt.Took(o.Took))
+		fmt.Fprintf(p.Out, "  ✓ %s%s%s\n", terminal.Clean(o.Name), o.rate(), textfmt.Took(o.Took))
 	}
+}
+
+// rate returns how many trials passed; empty for a single one.
+func (o *Outcome) rate() string {
+	if o.Trials < 2 {
+		return ""
+	}
+	return fmt.Sprintf(", %d of %d trials", o.PassedTrials, o.Trials)
 }
 
 // Ended prints the warnings of a file.
