@@ -62,6 +62,8 @@ func (c *conversation) message(t *turn) chat.Message {
 type question struct {
 	Question string   `json:"question"`
 	Evidence []string `json:"evidence"`
+	// Quotes are the parts of the turns that a window must have; without them it must have all of a turn.
+	Quotes []string `json:"quotes,omitempty"`
 }
 
 // recall returns the share of the evidence that was found.
@@ -75,6 +77,20 @@ func (q *question) recall(found func(id string) bool) float64 {
 	return float64(hits) / float64(len(q.Evidence))
 }
 
+// score is a sum over questions.
+type score struct {
+	recall     float64 // shares of the evidence that was found
+	reciprocal float64 // 1 / rank of the first evidence
+}
+
+// add adds a question with the ids that were found for it, the best first.
+func (s *score) add(q *question, ids []string) {
+	s.recall += q.recall(func(id string) bool { return slices.Contains(ids, id) })
+	if i := slices.IndexFunc(ids, func(id string) bool { return slices.Contains(q.Evidence, id) }); i >= 0 {
+		s.reciprocal += 1 / float64(i+1)
+	}
+}
+
 // options are the flags.
 type options struct {
 	url    string
@@ -84,6 +100,9 @@ type options struct {
 	ratio  float64
 	topK   int
 	ranked string
+	shape  string
+	count  int
+	turns  int
 }
 
 func main() {
@@ -95,6 +114,9 @@ func main() {
 	flag.Float64Var(&o.ratio, "ratio", 0.1, "the share of the window for the newest messages")
 	flag.IntVar(&o.topK, "top-k", 200, "messages that the block retrieves, if they fit")
 	flag.StringVar(&o.ranked, "ranked", "", "a file with the ranked messages of each question, by another system")
+	flag.StringVar(&o.shape, "generate", "", "write conversations with long answers (long), with misspelled questions (typos)")
+	flag.IntVar(&o.count, "conversations", 6, "how many are generated")
+	flag.IntVar(&o.turns, "turns", 300, "messages of each")
 	flag.Parse()
 	if err := run(context.Background(), o, flag.Arg(0)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -103,6 +125,9 @@ func main() {
 }
 
 func run(ctx context.Context, o options, path string) error {
+	if o.shape != "" {
+		return generate(os.Stdout, o.count, o.turns, o.shape == "typos")
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -116,9 +141,10 @@ func run(ctx context.Context, o options, path string) error {
 		if err != nil {
 			return err
 		}
-		measure = func(_ context.Context, c *conversation) (float64, error) { return others.measure(c, &o) }
+		measure = func(_ context.Context, c *conversation) (score, error) { return others.measure(c, &o) }
 	}
-	sum, questions := 0.0, 0
+	var sum score
+	questions := 0
 	for lines.Scan() {
 		var c conversation
 		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
@@ -127,76 +153,87 @@ func run(ctx context.Context, o options, path string) error {
 		if o.only != "" && !slices.Contains(strings.Split(o.only, ","), c.ID) {
 			continue
 		}
-		recall, err := measure(ctx, &c)
+		one, err := measure(ctx, &c)
 		if err != nil {
 			return err
 		}
-		fmt.Printf("conversation %s: %d messages, %d questions, recall %.3f\n", c.ID, len(c.Turns), len(c.Questions), recall/float64(len(c.Questions)))
-		sum, questions = sum+recall, questions+len(c.Questions)
+		fmt.Printf("conversation %s: %d messages, ", c.ID, len(c.Turns))
+		one.print(len(c.Questions))
+		sum.recall, sum.reciprocal, questions = sum.recall+one.recall, sum.reciprocal+one.reciprocal, questions+len(c.Questions)
 	}
-	fmt.Printf("all: %d questions, recall %.3f\n", questions, sum/float64(max(questions, 1)))
+	fmt.Print("all: ")
+	sum.print(questions)
 	return lines.Err()
 }
 
-// measure returns the sum of the shares of the evidence that was found.
-func (o *options) measure(ctx context.Context, c *conversation) (sum float64, err error) {
+func (s *score) print(questions int) {
+	n := float64(max(questions, 1))
+	fmt.Printf("%d questions, recall %.3f, MRR %.3f\n", questions, s.recall/n, s.reciprocal/n)
+}
+
+// measure returns the scores of the questions of a conversation. A window has no ranks.
+func (o *options) measure(ctx context.Context, c *conversation) (sum score, err error) {
 	var blocks []promptcontext.Block
 	if o.url != "" {
 		blocks = append(blocks, promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 1, TopK: o.topK, Embedder: &embedder{url: o.url}})
 	}
 	counter, err := tokenizer.For(tokenizer.Cl100k)
 	if err != nil {
-		return 0, err
+		return sum, err
 	}
 	at := time.Time{}
 	m, err := memory.New(memory.Config{ID: "recall", Counter: counter, Context: promptcontext.New(nil, blocks...), Now: func() time.Time { return at },
 		Limits: memory.Limits{"token_limit": float64(cmp.Or(o.window, 100_000)), "chat_history_token_ratio": o.ratio, "token_flush_size": 100}}, memory.NewInProcess())
 	if err != nil {
-		return 0, err
-	}
-	for i, t := range c.Turns {
-		if at, err = time.Parse("3:04 pm on 2 January, 2006", t.Time); err != nil {
-			return 0, err
-		}
-		if err := m.Append(ctx, "s", c.message(&t)); err != nil {
-			return 0, fmt.Errorf("turn %d: %w", i+1, err)
-		}
+		return sum, err
 	}
 	texts := map[string]string{}
-	for _, t := range c.Turns {
+	for i, t := range c.Turns {
+		if at, err = time.Parse(timeForm, t.Time); err != nil {
+			return sum, err
+		}
+		if err := m.Append(ctx, "s", c.message(&t)); err != nil {
+			return sum, fmt.Errorf("turn %d: %w", i+1, err)
+		}
 		texts[t.ID] = t.Text
 	}
 	s := search.New(m)
-	for _, q := range c.Questions {
-		found, err := o.found(ctx, m, s, q.Question)
+	for i := range c.Questions {
+		q := &c.Questions[i]
+		ids, err := o.search(ctx, s, q.Question)
 		if err != nil {
-			return 0, err
+			return sum, err
 		}
-		sum += q.recall(func(id string) bool { return found(id, texts[id]) })
+		if o.window > 0 {
+			if ids, err = q.sent(ctx, m, texts); err != nil {
+				return sum, err
+			}
+		}
+		sum.add(q, ids)
 	}
 	return sum, nil
 }
 
-// found returns a function that reports whether a message was found for a question.
-func (o *options) found(ctx context.Context, m *memory.Memory, s *search.Searcher, question string) (func(id, text string) bool, error) {
+// search returns the ids of the messages that a search finds.
+func (o *options) search(ctx context.Context, s *search.Searcher, question string) (ids []string, err error) {
 	results, err := s.Search(ctx, search.Query{Text: question, Scope: search.Session("s"), Limit: o.limit})
-	if err != nil {
-		return nil, err
+	if err == nil && results.Problem != "" {
+		err = fmt.Errorf("embeddings: %s", results.Problem)
 	}
-	if results.Problem != "" {
-		return nil, fmt.Errorf("embeddings: %s", results.Problem)
+	for _, found := range results.Messages {
+		ids = append(ids, found.ID)
 	}
-	if o.window == 0 {
-		return func(id, _ string) bool {
-			return slices.ContainsFunc(results.Messages, func(f search.Message) bool { return f.ID == id })
-		}, nil
-	}
+	return ids, err
+}
+
+// sent returns the ids of the evidence that a call with the question sends.
+func (q *question) sent(ctx context.Context, m *memory.Memory, texts map[string]string) (ids []string, err error) {
 	turn, err := m.Begin(ctx, "s")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = turn.Abort(ctx, io.EOF) }()
-	if err := turn.Add(chat.Text(chat.User, question)); err != nil {
+	if err := turn.Add(chat.Text(chat.User, q.Question)); err != nil {
 		return nil, err
 	}
 	sent, err := turn.Window()
@@ -208,7 +245,16 @@ func (o *options) found(ctx context.Context, m *memory.Memory, s *search.Searche
 		all.WriteString(sent[i].Text() + "\n")
 	}
 	text := oneLine(all.String())
-	return func(_, evidence string) bool { return strings.Contains(text, oneLine(evidence)) }, nil
+	for i, id := range q.Evidence {
+		quote := texts[id]
+		if i < len(q.Quotes) {
+			quote = q.Quotes[i]
+		}
+		if strings.Contains(text, oneLine(quote)) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -37,29 +37,30 @@ func readRankings(path string) (rankings, error) {
 	return all, lines.Err()
 }
 
-// measure returns the sum of the shares of the evidence that is among the first messages of a
+// measure returns the scores of the evidence that is among the first messages of a
 // ranking: those whose texts and authors fit the window with the question, without what else a request has
 // for each message, or without a window as many as a search returns.
-func (r rankings) measure(c *conversation, o *options) (sum float64, err error) {
+func (r rankings) measure(c *conversation, o *options) (sum score, err error) {
 	if len(r[c.ID]) != len(c.Questions) {
-		return 0, fmt.Errorf("conversation %s has %d questions and %d rankings", c.ID, len(c.Questions), len(r[c.ID]))
+		return sum, fmt.Errorf("conversation %s has %d questions and %d rankings", c.ID, len(c.Questions), len(r[c.ID]))
 	}
 	counter, err := tokenizer.For(tokenizer.Cl100k)
 	if err != nil {
-		return 0, err
+		return sum, err
 	}
 	tokens := map[string]int{}
 	for _, t := range c.Turns {
 		tokens[t.ID] = counter.Count(t.Author+": "+t.Text) + 1 // and a line end
 	}
-	for i, q := range c.Questions {
+	for i := range c.Questions {
+		q := &c.Questions[i]
 		fit, room := r[c.ID][i], o.window-counter.Count(q.Question)
 		if o.window == 0 {
 			fit = fit[:min(o.limit, len(fit))]
 		} else if end := slices.IndexFunc(fit, func(id string) bool { room -= tokens[id]; return room < 0 }); end >= 0 {
 			fit = fit[:end]
 		}
-		sum += q.recall(func(id string) bool { return slices.Contains(fit, id) })
+		sum.add(q, fit)
 	}
 	return sum, nil
 }
