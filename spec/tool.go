@@ -65,6 +65,8 @@ type APITool struct {
 	AuthAudience string `yaml:"auth_audience"`
 	// Headers are sent with every request. A value may be a secret.
 	Headers map[string]Secret `yaml:"headers" secret:"named"`
+	// IdempotencyHeader is a header with a key of the call, such as Idempotency-Key. The key is the same when the call is repeated, so that a server which knows it acts once; a request with any method may then be retried.
+	IdempotencyHeader string `yaml:"idempotency_header"`
 	// Parameters are further arguments, sent in the path if the endpoint has them as {name}, else in the query.
 	Parameters []*Variable `yaml:"parameters" arguments:"true"`
 	// HeaderParameters are further arguments, sent as headers.

@@ -68,6 +68,11 @@ func (t *APITool) Duplicate() (at *Position, problem string) {
 			return at, fmt.Sprintf("the header %s is set twice", name)
 		}
 	}
+	if name := t.IdempotencyHeader; name != "" {
+		if problem := t.idempotencyProblem(name, header); problem != "" {
+			return t.position.Field("idempotency_header"), problem
+		}
+	}
 	if written := t.header(header); header != "" && written != "" {
 		return t.position.Field("headers").Field(written), fmt.Sprintf("headers and auth %s both set %s", t.Auth.To.EntityID(), header)
 	}
@@ -75,6 +80,22 @@ func (t *APITool) Duplicate() (at *Position, problem string) {
 		return nil, ""
 	}
 	return t.duplicateQuery(query)
+}
+
+// idempotencyProblem returns why a header cannot have the key of a call, empty if it can. auth is the header of the auth.
+func (t *APITool) idempotencyProblem(name, auth string) string {
+	isArgument := slices.ContainsFunc(t.HeaderParameters, func(v *Variable) bool { return v != nil && strings.EqualFold(t.ArgumentName(v), name) })
+	switch {
+	case !IsHeaderName(name):
+		return fmt.Sprintf("invalid header %q", name)
+	case IsTransportHeader(name):
+		return fmt.Sprintf("the header %s is set by qtype", name)
+	case isArgument, t.header(name) != "", strings.EqualFold(name, auth):
+		return fmt.Sprintf("the header %s is set twice", name)
+	case t.Pagination != nil:
+		return "idempotency_header and pagination exclude each other: each page would have the key of the first"
+	}
+	return ""
 }
 
 // duplicateQuery is Duplicate for the query parameter of the auth.

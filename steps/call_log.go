@@ -120,6 +120,14 @@ func beginCall(ctx context.Context, log CallLog) (inner context.Context, end fun
 func withCallKey(ctx context.Context, key string) context.Context {
 	caller := tool.CallerOf(ctx)
 	caller.Key = key
+	run := ""
+	if o, ok := ctx.Value(idempotencyKeysKey{}).(*idempotencyKeys); ok {
+		run = o.run
+	}
+	if run != "" { // keys of a log are unique within its run
+		sum := sha256.Sum256([]byte(run + " " + key))
+		caller.Repeat = hex.EncodeToString(sum[:16])
+	}
 	return tool.WithCaller(ctx, caller)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -65,7 +66,7 @@ func NewAPI(t *spec.APITool, opts Options) (Tool, error) {
 	kind := methods()[a.method]
 	a.hasBody = kind.body || t.HasBody()
 	a.download = len(t.Outputs) == 1 && t.Outputs[0].Type.IsMedia()
-	if kind.repeats {
+	if kind.repeats || t.IdempotencyHeader != "" {
 		a.retry = httpx.Policy{MaxAttempts: 3, InitialDelay: 200 * time.Millisecond, MaxDelay: 5 * time.Second}
 	}
 	if t.Timeout > 0 {
@@ -152,6 +153,9 @@ func (a *api) Call(ctx context.Context, args map[string]any) (any, error) {
 	}
 	if a.declared.Pagination != nil {
 		return a.pages(ctx, r)
+	}
+	if name := a.declared.IdempotencyHeader; name != "" {
+		r.header.Set(name, cmp.Or(CallerOf(ctx).Repeat, rand.Text()))
 	}
 	result, err := a.send(ctx, r)
 	if err != nil {

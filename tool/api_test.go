@@ -247,6 +247,32 @@ func TestAPI_Failures(t *testing.T) {
 	}
 }
 
+// A server that knows the key of a call acts once: a call may be retried with any method, and has the same key when a run repeats it.
+func TestAPI_IdempotencyHeader(t *testing.T) {
+	var keys []string
+	keyed := func(next http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			keys = append(keys, r.Header.Get("Idempotency-Key"))
+			next(w, r)
+		}
+	}
+	s := serve(t, keyed(answer(503, "", "", "Retry-After", "0.001")), keyed(answer(200, "", "")))
+	m := s.declare(t, func(d *spec.APITool) { d.Method, d.Endpoint, d.IdempotencyHeader = "POST", s.URL+"/orders", "Idempotency-Key" })
+	call := func(ctx context.Context) {
+		if _, err := m.Call(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	call(t.Context())
+	call(t.Context())
+	repeated := tool.WithCaller(t.Context(), tool.Caller{Repeat: "one"})
+	call(repeated)
+	call(repeated)
+	if len(keys) != 5 || len(keys[0]) < 20 || keys[1] != keys[0] || keys[2] == keys[0] || keys[3] != "one" || keys[4] != "one" {
+		t.Errorf("got %q", keys)
+	}
+}
+
 func TestAPI_TimeoutAndCancel(t *testing.T) {
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	_, err := s.declare(t, func(d *spec.APITool) { d.Timeout = spec.Duration(30 * time.Millisecond) }).Call(t.Context(), nil)
@@ -345,6 +371,11 @@ func TestNewAPI_Errors(t *testing.T) {
 		{&spec.APITool{Endpoint: "https://h/", Method: "BREW"}, `tool find: method "BREW" is not one of GET, HEAD, OPTIONS, DELETE, PUT, POST, PATCH`},
 		{&spec.APITool{Endpoint: "https://h/", Headers: map[string]spec.Secret{"X": spec.NewSecret("a\r\nY: b")}}, `tool find: the header X has a value that HTTP cannot carry`},
 		{&spec.APITool{Endpoint: "https://h/", Auth: tokenAuth(), Headers: map[string]spec.Secret{"authorization": spec.NewSecret("x")}}, "tool find: headers and auth b both set Authorization"},
+		{&spec.APITool{Endpoint: "https://h/", IdempotencyHeader: "Host"}, "tool find: the header Host is set by qtype"},
+		{&spec.APITool{Endpoint: "https://h/", IdempotencyHeader: "a b"}, `tool find: invalid header "a b"`},
+		{&spec.APITool{Endpoint: "https://h/", IdempotencyHeader: "x-key", Headers: map[string]spec.Secret{"X-Key": spec.NewSecret("x")}}, "tool find: the header x-key is set twice"},
+		{&spec.APITool{Endpoint: "https://h/", IdempotencyHeader: "authorization", Auth: tokenAuth()}, "tool find: the header authorization is set twice"},
+		{&spec.APITool{Endpoint: "https://h/", IdempotencyHeader: "Key", Pagination: &spec.Pagination{}}, "tool find: idempotency_header and pagination exclude each other: each page would have the key of the first"},
 		{&spec.APITool{Endpoint: "https://h/", Auth: keyAuth("https://other")}, "tool find: auth k belongs to https://other, but the endpoint is at https://h"},
 		{&spec.APITool{Endpoint: "https://h/", Auth: spec.Ref[spec.Auth]{ID: "a"}}, "tool find: auth names a, which is not an auth"},
 		{&spec.APITool{Endpoint: "https://h/", Parameters: []*spec.Variable{variable("a", "int"), variable("a", "int")}}, "tool find: argument a is declared twice"},

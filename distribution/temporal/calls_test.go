@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -33,7 +34,7 @@ models: [{type: Model, id: m, provider: openai, model_id: gpt-6-luna, base_url: 
 memories: [{id: talk, token_limit: 50000}]
 tools:
   - {type: APITool, id: lookup, name: lookup, description: finds, endpoint: "URL/tools/lookup", method: POST, allow_private: true, inputs: [{id: order, type: text}], outputs: [{id: state, type: text}]}
-  - {type: APITool, id: refund, name: refund, description: refunds, endpoint: "URL/tools/refund", method: POST, allow_private: true, inputs: [{id: order, type: text}], outputs: [{id: state, type: text}]}
+  - {type: APITool, id: refund, name: refund, description: refunds, endpoint: "URL/tools/refund", method: POST, idempotency_header: Idempotency-Key, allow_private: true, inputs: [{id: order, type: text}], outputs: [{id: state, type: text}]}
   - {type: ClientTool, id: locate, name: locate, description: locates the user, inputs: [], outputs: [{id: city, type: text}]}
 flows:
   - id: main
@@ -50,6 +51,7 @@ type caller struct {
 	counts map[string]int
 	before func(call string) // called before a call is answered; may be nil
 	last   string            // the result of the last tool
+	keys   []string          // of refunds
 }
 
 func (s *caller) count(call string) {
@@ -64,6 +66,11 @@ func (s *caller) count(call string) {
 func (s *caller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if name, ok := strings.CutPrefix(r.URL.Path, "/tools/"); ok {
+		if key := r.Header.Get("Idempotency-Key"); key != "" {
+			s.mu.Lock()
+			s.keys = append(s.keys, key)
+			s.mu.Unlock()
+		}
 		s.count(name)
 		_, _ = io.WriteString(w, `{"state": "paid"}`)
 		return
@@ -226,6 +233,9 @@ func TestChunk_Calls(t *testing.T) {
 			}
 			want := map[string]int{"model 0": 1, "lookup": 1, "model 1": 1, "refund": 1, "model 2": 1, "model 3": 1}
 			want[last]++
+			if keys := slices.Compact(server.keys); len(keys) != 1 {
+				t.Errorf("keys of one refund: %q", keys)
+			}
 			if diff := cmp.Diff(want, server.counts); diff != "" {
 				t.Error(diff)
 			}
