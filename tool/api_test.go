@@ -375,7 +375,7 @@ func TestNewAPI_Errors(t *testing.T) {
 		{&spec.APITool{Endpoint: "https://h/", IdempotencyHeader: "a b"}, `tool find: invalid header "a b"`},
 		{&spec.APITool{Endpoint: "https://h/", IdempotencyHeader: "x-key", Headers: map[string]spec.Secret{"X-Key": spec.NewSecret("x")}}, "tool find: the header x-key is set twice"},
 		{&spec.APITool{Endpoint: "https://h/", IdempotencyHeader: "authorization", Auth: tokenAuth()}, "tool find: the header authorization is set twice"},
-		{&spec.APITool{Endpoint: "https://h/", IdempotencyHeader: "Key", Pagination: &spec.Pagination{}}, "tool find: idempotency_header and pagination exclude each other: each page would have the key of the first"},
+		{&spec.APITool{Endpoint: "https://h/", IdempotencyHeader: "Key", Pagination: &spec.Pagination{Type: spec.PagesByNumber, Parameter: "page"}}, "tool find: idempotency_header and pagination exclude each other: each page would have the key of the first"},
 		{&spec.APITool{Endpoint: "https://h/", Auth: keyAuth("https://other")}, "tool find: auth k belongs to https://other, but the endpoint is at https://h"},
 		{&spec.APITool{Endpoint: "https://h/", Auth: spec.Ref[spec.Auth]{ID: "a"}}, "tool find: auth names a, which is not an auth"},
 		{&spec.APITool{Endpoint: "https://h/", Parameters: []*spec.Variable{variable("a", "int"), variable("a", "int")}}, "tool find: argument a is declared twice"},
