@@ -24,6 +24,7 @@ type Usage struct {
 	Tier        string  // the tier of service that the answer names, in the provider's word; empty for the standard one
 	Region      string  // where the model ran, by the names of catalogue.Prices.Uplifts; empty where that costs nothing
 	Cost        float64 // by the prices of the model; 0 without prices
+	Saved       float64 // what the tier cost less than the standard one, by the same prices
 	Estimated   bool    // whether Input and Output are estimates, because the server reports no usage
 	Model       string  // the id of the fallback that an Embedder called; empty for the model itself
 	// Requests are the usages of the requests that the answer took, whose prices depend on the
@@ -105,7 +106,7 @@ func (u *Usage) Add(other Usage) {
 	u.Input, u.Output, u.Cached, u.CacheWrite = u.Input+other.Input, u.Output+other.Output, u.Cached+other.Cached, u.CacheWrite+other.CacheWrite
 	w, o := &u.CacheWrites, other.CacheWrites
 	w.Minutes5, w.Minutes30, w.Hour1, w.Hours12 = w.Minutes5+o.Minutes5, w.Minutes30+o.Minutes30, w.Hour1+o.Hour1, w.Hours12+o.Hours12
-	u.Reasoning, u.AudioInput, u.Queries, u.Cost = u.Reasoning+other.Reasoning, u.AudioInput+other.AudioInput, u.Queries+other.Queries, u.Cost+other.Cost
+	u.Reasoning, u.AudioInput, u.Queries, u.Cost, u.Saved = u.Reasoning+other.Reasoning, u.AudioInput+other.AudioInput, u.Queries+other.Queries, u.Cost+other.Cost, u.Saved+other.Saved
 	u.Estimated, u.Requests = u.Estimated || other.Estimated, nil
 	u.Tier, u.Region = cmp.Or(other.Tier, u.Tier), cmp.Or(other.Region, u.Region)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/internal/trust"
+	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/search"
 	"github.com/qtype-dev/qtype/memory/store"
@@ -50,6 +51,8 @@ type Options struct {
 	Redactor *redact.Redactor // replaces secrets in errors and in results of models and tools; the App adds secrets that it reads; nil: the App makes one
 
 	Supervisor *subprocess.Supervisor // starts the programs of tools; nil: process groups
+
+	Waves *waves.Run // makes calls of models in batches, in a run WithWaves; nil to make all calls at once
 
 	Observer steps.Observer // receives the operations of all runs, for traces and metrics; nil for none
 }

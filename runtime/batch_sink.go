@@ -135,7 +135,12 @@ func (b *batchSink) process(ctx context.Context) error {
 // processBatch runs the batch step on rows, and reports it where that is wanted.
 func (n *node) processBatch(ctx context.Context, rows []*steps.Row, emit steps.Emit) error {
 	run := func(ctx context.Context, emit steps.Emit) error {
-		return recoverPanics(func() error { return n.batch.Batch(ctx, rows, emit) })
+		return recoverPanics(func() error {
+			if n.pass == nil {
+				return n.batch.Batch(ctx, rows, emit)
+			}
+			return n.suspendable(ctx, "batch", emit, func(ctx context.Context, emit steps.Emit) error { return n.batch.Batch(ctx, rows, emit) })
+		})
 	}
 	if t := flowTraceOf(ctx); t != nil {
 		traced, plain := traceStep(ctx, t, n), run

@@ -184,6 +184,24 @@ func (a *App) BatchSteps(f *spec.Flow) ([]string, error) {
 	return c.batchSteps()
 }
 
+// WaveSegments returns the numbers of the segments of a flow that call models; see WithWaves.
+func (a *App) WaveSegments(f *spec.Flow) (numbers []int, err error) {
+	c, err := a.compile(f)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range c.stages {
+		for _, n := range s.nodes {
+			for p := range n.plan.All() {
+				if len(p.Models()) > 0 && !slices.Contains(numbers, s.segment) {
+					numbers = append(numbers, s.segment)
+				}
+			}
+		}
+	}
+	return numbers, nil
+}
+
 func (f *flow) batchSteps() (ids []string, err error) {
 	for _, s := range f.stages {
 		if s.isBatch {

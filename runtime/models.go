@@ -53,11 +53,15 @@ func (a *App) newEmbedder(m *spec.EmbeddingModel) (model.Embedder, error) {
 }
 
 func (a *App) providerOptions(m *spec.Model) provider.Options {
-	return provider.Options{
+	opts := provider.Options{
 		Getenv: a.opts.Getenv, Key: a.opts.DocumentEnv, HTTP: a.opts.HTTP, Calls: connections(a.spec), Secret: a.secret, Policy: a.opts.Policy, Clients: a.opts.Parts.Models, Warn: a.opts.Warn, Forms: &a.models.forms, Traffic: &a.models.traffic,
 		Wrap:         func(c model.Chat) model.Chat { return observeChat(c, m) },
 		WrapEmbedder: func(e model.Embedder) model.Embedder { return observeEmbedder(e, m) },
 	}
+	if a.opts.Waves != nil {
+		opts.Batches = a.opts.Waves.Client
+	}
+	return opts
 }
 
 // add adds a model that build makes; join joins it with its fallbacks.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/redact"
+	"github.com/qtype-dev/qtype/internal/waves"
+	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
 )
@@ -29,6 +31,9 @@ type node struct {
 	timed    bool                  // the time of the step is measured
 	index    *steps.IndexCounter   // nil if the step writes to no index
 	count    *counter
+	pass     *waves.Pass      // of a run that makes calls in batches; nil for others
+	sessions bool             // a row that is suspended here blocks the later rows of its session
+	scope    memory.Scope     // of these sessions
 	redactor *redact.Redactor // of errors; nil in tests
 	failures *atomic.Int64    // counts the failed rows of the whole run, in addition to count; nil in tests
 }

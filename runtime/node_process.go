@@ -2,9 +2,12 @@ package runtime
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/stepcache"
+	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
 )
@@ -101,6 +104,10 @@ func (n *node) fail(row *steps.Row, err error) *steps.Row {
 
 // failed applies the error policy to a row that the step failed on.
 func (n *node) failed(ctx context.Context, row *steps.Row, err error, emit steps.Emit) error {
+	if errors.Is(err, waves.ErrSuspended) {
+		row.Err = &steps.Error{Step: n.id, Err: waves.ErrSuspended}
+		return emit(row)
+	}
 	switch n.onError {
 	case onErrorSkip:
 		n.countFailure()
@@ -141,5 +148,43 @@ func (n *node) applyErrorPolicy(ctx context.Context, row *steps.Row) *steps.Row 
 // process runs the step on a row.
 func (n *node) process(ctx context.Context, row *steps.Row, emit steps.Emit) (err error) {
 	defer recoverTo(&err)
-	return n.step.Process(ctx, row, emit)
+	if n.pass == nil {
+		return n.step.Process(ctx, row, emit)
+	}
+	session := n.scope.Session(row.Session)
+	if n.sessions && n.plan.UsesMemory() && n.pass.Blocked(session) {
+		return waves.ErrSuspended
+	}
+	err = n.suspendable(ctx, fmt.Sprint(row.Ordinal, " ", row.Number), emit, func(ctx context.Context, emit steps.Emit) error { return n.step.Process(ctx, row, emit) })
+	if n.sessions && errors.Is(err, waves.ErrSuspended) {
+		n.pass.Block(session)
+	}
+	return err
 }
+
+// suspendable runs a step on a row, or on a batch of rows. If a call of the step waits for a batch of its
+// provider, the step ends with waves.ErrSuspended, and has emitted nothing since the call.
+func (n *node) suspendable(ctx context.Context, id string, emit steps.Emit, run func(context.Context, steps.Emit) error) error {
+	ctx, waiting := n.pass.Enter(ctx, n.id, id)
+	defer waiting.End()
+	err := run(ctx, func(r *steps.Row) error {
+		if waiting.Suspended() {
+			return waves.ErrSuspended
+		}
+		return emit(r)
+	})
+	if waiting.Suspended() {
+		return waves.ErrSuspended
+	}
+	return err
+}
+
+// blockSession blocks the session of a row that an earlier step has suspended.
+func blockSession(nodes []*node, row *steps.Row) {
+	if n := nodes[0]; n.pass != nil && n.sessions && isSuspended(row.Err) {
+		n.pass.Block(n.scope.Session(row.Session))
+	}
+}
+
+// isSuspended reports whether a row waits for a batch of a provider.
+func isSuspended(err *steps.Error) bool { return err != nil && errors.Is(err.Err, waves.ErrSuspended) }

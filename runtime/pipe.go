@@ -56,6 +56,9 @@ func (p *pipe) process(row *steps.Row) error {
 // processFrom is process from step i on.
 func (p *pipe) processFrom(i int, row *steps.Row) error {
 	if row.Err != nil {
+		if i < len(p.nodes) {
+			blockSession(p.nodes[i:], row)
+		}
 		notifyFailed(p.nodes[i:], row)
 		p.trace.skipped(p.nodes[i:])
 		return p.out(row)

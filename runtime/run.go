@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/trust"
+	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -35,6 +37,27 @@ func WithHead() RunOption { return func(r *run) { r.part = headOf } }
 func WithTail() RunOption {
 	return func(r *run) { r.part = func(stages []stage) []stage { return stages[len(headOf(stages)):] } }
 }
+
+// WithWaves makes a pass over the rows up to the end of a segment: the calls of models whose answers are not known
+// are noted, and their rows are suspended; see Suspended. The segments of a flow are divided by its batch steps and
+// have numbers from 0. A negative number is the last segment.
+func WithWaves(pass *waves.Pass, segment int) RunOption {
+	return func(r *run) {
+		r.pass = pass
+		if segment >= 0 {
+			r.part = func(stages []stage) []stage {
+				end := slices.IndexFunc(stages, func(s stage) bool { return s.segment > segment })
+				if end < 0 {
+					return stages
+				}
+				return stages[:end]
+			}
+		}
+	}
+}
+
+// Suspended reports whether a row has no result, because it waits for a batch of a provider.
+func Suspended(res *Result) bool { return isSuspended(res.Err) }
 
 // WithEvents calls listen with events of the steps: those of the given kinds, or all
 // if no kind is given. listen is called by several goroutines at once and must not
@@ -101,7 +124,7 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 		rows = func(yield func(Input) bool) { yield(Input{}) }
 	}
 	for _, n := range r.flow.nodes {
-		n.timed = r.timed
+		n.timed, n.pass = r.timed, r.pass
 	}
 	for _, o := range append([]steps.Observer{a.opts.Observer}, r.observers...) {
 		if o != nil {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
+	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -30,6 +31,8 @@ type run struct {
 	id             string           // see WithRunID
 	checkpoints    checkpoint.Store // nil if nothing is recorded
 	checkpointFlow string           // the id of the flow that they are of
+
+	pass *waves.Pass // see WithWaves; nil for a run that makes all calls at once
 
 	budget *SharedBudget // see WithSharedBudget; nil for a budget of this run
 }

@@ -70,8 +70,10 @@ func (r *run) newSegment(ctx context.Context, stages []stage, next sink) *segmen
 func (r *run) segmentCheckpoints(number int) *checkpoint.Segment {
 	return checkpoint.NewSegment(checkpoint.SegmentConfig{
 		Store: r.checkpoints, Number: number, Inputs: r.flow.liveSlots(number), Outputs: r.flow.liveSlots(number + 1),
-		Code:   ErrorCode,
-		Redo:   func(err *steps.Error) bool { return CredentialsRejected(err) != nil || StoreFailed(err) != nil },
+		Code: ErrorCode,
+		Redo: func(err *steps.Error) bool {
+			return CredentialsRejected(err) != nil || StoreFailed(err) != nil || isSuspended(err)
+		},
 		NewRow: func() *steps.Row { return r.flow.newRow("", 0) },
 	})
 }

@@ -54,6 +54,7 @@ func newStages(nodes []*node) []stage {
 	}
 	for _, s := range stages {
 		for _, n := range s.nodes {
+			n.sessions, n.scope = s.sessions, s.scope
 			if n.limit > 0 && n.limit < s.workers {
 				n.permits = make(chan struct{}, n.limit)
 			}

@@ -48,6 +48,7 @@ type Event struct {
 	Finish    string           // usage: why the answer ended, such as stop, length or content_filter; empty if it is not known
 	Cached    int              // usage: tokens read from the provider's prompt cache, included in Input
 	Cost      float64          // usage: by the prices of the model; 0 without prices
+	Saved     float64          // usage: what a call in a batch cost less than one that is made at once
 	Model     string           // usage: id of the model called, a fallback or one of a memory's; empty for the step's own. fallback: the model that answered
 	Memory    string           // turn: the memory's id
 	Flushes   int              // turn: how often messages left the window

@@ -41,7 +41,7 @@ func (s *invokeEmbedding) Process(ctx context.Context, row *Row, emit Emit) erro
 	}
 	vectors, usage, err := s.model.Embed(ctx, []string{text})
 	if usage != (model.Usage{}) {
-		Report(ctx, Event{Kind: EventUsage, Step: s.id, Session: row.Session, Row: row.Number, Input: usage.Input, Output: usage.Output, Cached: usage.Cached, Cost: usage.Cost, Model: usage.Model})
+		Report(ctx, Event{Kind: EventUsage, Step: s.id, Session: row.Session, Row: row.Number, Input: usage.Input, Output: usage.Output, Cached: usage.Cached, Cost: usage.Cost, Saved: usage.Saved, Model: usage.Model})
 	}
 	if err != nil {
 		return err

@@ -147,7 +147,7 @@ func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools
 
 // reportUsage reports the tokens of an answer, and why it ended.
 func (s *llmStep) reportUsage(ctx context.Context, row *Row, r *model.Response, u model.Usage) {
-	Report(ctx, s.event(row, Event{Kind: EventUsage, Input: u.Input, Output: u.Output, Cached: u.Cached, Estimated: u.Estimated, Cost: u.Cost, Model: r.Model, Finish: r.Finish}))
+	Report(ctx, s.event(row, Event{Kind: EventUsage, Input: u.Input, Output: u.Output, Cached: u.Cached, Estimated: u.Estimated, Cost: u.Cost, Saved: u.Saved, Model: r.Model, Finish: r.Finish}))
 }
 
 // call returns the response to one request: the recorded one if an earlier run has

@@ -84,7 +84,7 @@ func (e *textEmbedder) call(ctx context.Context, texts []string) (vectors [][]fl
 	}()
 	vectors, usage, err := e.model.Embed(ctx, texts)
 	if usage != (model.Usage{}) {
-		Report(ctx, Event{Kind: EventUsage, Step: e.step, Input: usage.Input, Output: usage.Output, Cached: usage.Cached, Cost: usage.Cost, Model: usage.Model})
+		Report(ctx, Event{Kind: EventUsage, Step: e.step, Input: usage.Input, Output: usage.Output, Cached: usage.Cached, Cost: usage.Cost, Saved: usage.Saved, Model: usage.Model})
 	}
 	if err == nil && len(vectors) != len(texts) {
 		err = fmt.Errorf("the model %s returned %d vectors for %d texts", e.model.Info().ID, len(vectors), len(texts))

@@ -20,9 +20,10 @@ const journalSuffix = ".qtype-journal"
 // journal.
 type journal struct {
 	checkpoints *runtime.Checkpoints
-	recompute   bool   // the steps only compute: no rows are stored, a resumed run computes them again
-	before      int64  // the number of input rows that were finished before
-	batchStep   string // the first batch step of the flow, empty if it has none
+	config      runtime.CheckpointConfig // to open it again
+	recompute   bool                     // the steps only compute: no rows are stored, a resumed run computes them again
+	before      int64                    // the number of input rows that were finished before
+	batchStep   string                   // the first batch step of the flow, empty if it has none
 }
 
 // openJournal opens the journal of a run, or creates it. It is nil if the run
@@ -37,8 +38,11 @@ func openJournal(app *runtime.App, flow *spec.Flow, cfg *Config) (l *journal, no
 		}
 		return nil, why, nil
 	}
-	l = &journal{recompute: flow.Plan().IsComputation()}
-	if l.checkpoints, err = openCheckpoints(app, flow, cfg); err != nil {
+	if err := cfg.checkWaves(); err != nil {
+		return nil, "", err
+	}
+	l = &journal{recompute: flow.Plan().IsComputation(), config: cfg.checkpoints(flow)}
+	if l.checkpoints, err = openCheckpoints(app, cfg, l.config); err != nil {
 		return nil, "", err
 	}
 	if !l.recompute {
@@ -50,9 +54,13 @@ func openJournal(app *runtime.App, flow *spec.Flow, cfg *Config) (l *journal, no
 	return l, "", nil
 }
 
-func openCheckpoints(app *runtime.App, flow *spec.Flow, cfg *Config) (*runtime.Checkpoints, error) {
-	c := runtime.CheckpointConfig{Path: cfg.Output + journalSuffix, Flow: flow.ID, Input: cfg.InputFile, Settings: cfg.settings(),
+// checkpoints describes the journal of a run.
+func (cfg *Config) checkpoints(flow *spec.Flow) runtime.CheckpointConfig {
+	return runtime.CheckpointConfig{Path: cfg.Output + journalSuffix, Flow: flow.ID, Input: cfg.InputFile, Settings: cfg.settings(),
 		Restart: cfg.Restart, RetryFailed: cfg.RetryFailed, Command: recordedCommand(cfg.Command)}
+}
+
+func openCheckpoints(app *runtime.App, cfg *Config, c runtime.CheckpointConfig) (*runtime.Checkpoints, error) {
 	_, missing := os.Stat(c.Path)
 	if missing != nil && cfg.Resume {
 		if _, err := os.Stat(cfg.Output); err == nil {

@@ -76,7 +76,12 @@ func (j *job) runRows(ctx context.Context, progress *runtime.Progress, sum *summ
 		return j.remote.Run(ctx, EngineJob{Rows: j.in.rows, ReadError: func() error { return j.in.err }, IsPartial: j.isPartial, Progress: progress, Event: sum.event})
 	}
 	ctx = remotefs.WithOwn(ctx, j.InputFile, j.Output, j.ErrorFile)
-	return j.app.Run(ctx, j.flow.ID, j.in.rows, j.runOptions(progress, sum, limit)...)
+	opts := j.runOptions(progress, sum, limit)
+	if j.Waves != nil {
+		ctx = steps.WithCallLog(ctx, j.Waves)
+		opts = append(opts, runtime.WithWaves(j.Waves.NewPass(true), -1))
+	}
+	return j.app.Run(ctx, j.flow.ID, j.in.rows, opts...)
 }
 
 // resumeCommand returns the command line that continues a run.
@@ -90,5 +95,5 @@ func resumeCommand(args []string) string {
 
 // withoutResume returns the arguments of a command line without those for interrupted runs.
 func withoutResume(args []string) []string {
-	return slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--resume" || a == "--restart" })
+	return slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--resume" || a == "--restart" || a == "--detach" })
 }

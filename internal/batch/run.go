@@ -14,6 +14,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/internal/traceview"
+	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -47,6 +48,8 @@ type Config struct {
 	Ephemeral     bool       // memories are not stored
 	Quiet         bool       // no progress, and a summary of failures only
 	Prompts       bool       // the user may be prompted, so no progress bars are drawn
+	Waves         *waves.Run // makes the calls of models in batches of their providers; nil to make them at once
+	Detach        bool       // with Waves: end when the batches are created, with ErrDetached
 	Engine        Engine     // runs the rows in other processes; nil for this one
 
 	Trace   *traceview.Trace // shows what rows did; nil for nothing
@@ -92,6 +95,10 @@ func Run(ctx context.Context, app *runtime.App, cfg Config) error {
 	}
 	if j.journal != nil {
 		in.run = j.journal.checkpoints.RunID()
+	}
+	if err := j.openWaves(ctx, models); err != nil {
+		j.results.abort()
+		return errors.Join(err, j.journal.end(false))
 	}
 	batchSteps, err := app.BatchSteps(flow)
 	j.batches = len(batchSteps) > 0 || err != nil
@@ -170,8 +177,11 @@ func (j *job) printHeader(models []model.Info) {
 func (j *job) execute(ctx context.Context) error {
 	progress := &runtime.Progress{}
 	sum := newSummary(j, progress)
+	err := j.runWaves(ctx, sum)
 	show := j.showProgress(ctx, progress)
-	err := j.writeResults(ctx, progress, sum, show)
+	if err == nil {
+		err = j.writeResults(ctx, progress, sum, show)
+	}
 	broken := err == nil && j.in.err != nil
 	if broken {
 		err = j.in.err
@@ -194,12 +204,14 @@ func (j *job) execute(ctx context.Context) error {
 		err = fmt.Errorf("%w after %s", errInterrupted, textfmt.Count(done, "row"))
 	}
 	switch {
+	case errors.Is(err, waves.ErrDetached):
+		return errors.Join(j.detached(), j.journal.end(false))
 	case broken && j.Output != "": // the fixed input is another run: this one cannot be resumed
 		err = fmt.Errorf("%w: %s was not written", err, j.Output)
 	case err != nil && !broken:
 		err = j.explainUnfinished(err)
 	}
-	if closing := errors.Join(j.journal.end(err == nil || broken), j.closeEngine(err == nil)); err == nil {
+	if closing := errors.Join(j.closeWaves(err == nil), j.journal.end(err == nil || broken), j.closeEngine(err == nil)); err == nil {
 		err = closing
 	}
 	if _, done, _ := progress.Rows(); err == nil || done > 0 {
@@ -217,6 +229,9 @@ func (j *job) explainUnfinished(err error) error {
 		return err
 	}
 	advice := j.journal.advice(j.Command)
+	if j.Waves != nil {
+		advice = j.wavesAdvice()
+	}
 	if j.remote != nil && j.remote.Advice() != "" {
 		advice = ": " + j.remote.Advice() + "; continue with: " + resumeCommand(j.Command)
 	}

@@ -43,6 +43,7 @@ type summary struct {
 	shortened atomic.Int64          // requests that were sent again without messages
 	mu        sync.Mutex
 	cost      float64
+	saved     float64        // by batches
 	fallbacks map[string]int // answers of fallbacks, by the models and the reason
 	dropped   map[string]int // what was not sent to models, by what and why
 	tools     map[string]int // failed calls of tools by models, by the tool and the reason
@@ -80,7 +81,7 @@ func (s *summary) event(ev steps.Event) {
 		if ev.Estimated {
 			s.estimated.Store(true)
 		}
-		s.addCost(ev.Cost)
+		s.addCost(ev.Cost, ev.Saved)
 	}
 	if ev.Kind == steps.EventShortened {
 		s.shortened.Add(1)
@@ -102,10 +103,11 @@ func (s *summary) event(ev steps.Event) {
 }
 
 // addCost adds the cost of a call.
-func (s *summary) addCost(cost float64) {
+func (s *summary) addCost(cost, saved float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cost += cost
+	s.saved += saved
 }
 
 // costText returns the cost of the run; empty if no model has prices.
@@ -126,7 +128,7 @@ func (s *summary) costText() string {
 
 // add counts a result.
 func (s *summary) add(res *runtime.Result) {
-	if res.Replayed && !s.job.batches {
+	if res.Replayed && !s.job.batches && s.job.Waves == nil {
 		s.before++
 	}
 	if res.Err == nil {
@@ -155,7 +157,7 @@ func (s *summary) print() {
 	s.printLines(s.reasonLines()...)
 	s.printLines(s.handled(), s.toolFailures(), s.rejections())
 	if !j.Quiet {
-		s.printLines(s.usage(), s.outages(), s.reasoningDropped(), s.caches(), s.indexes(), s.times())
+		s.printLines(s.usage(), s.waves(), s.outages(), s.reasoningDropped(), s.caches(), s.indexes(), s.times())
 	}
 	switch {
 	case s.failed == 0:

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/cli"
@@ -16,7 +17,7 @@ import (
 
 // newApp makes the application of a program. Warnings go to standard error, and the output
 // of tools, as far as the level of messages admits them.
-func newApp(s *cli.Streams, p *qtype.Program, c *appflags.Clients, store *appflags.Store, ephemeral bool, log *appflags.LogLevel) (*runtime.App, error) {
+func newApp(s *cli.Streams, p *qtype.Program, c *appflags.Clients, store *appflags.Store, ephemeral bool, log *appflags.LogLevel, more ...qtype.Option) (*runtime.App, error) {
 	opts, err := c.Options(p.Document.Application)
 	if err != nil {
 		return nil, err
@@ -25,7 +26,7 @@ func newApp(s *cli.Streams, p *qtype.Program, c *appflags.Clients, store *appfla
 	if err != nil {
 		return nil, err
 	}
-	opts = append(opts, stored...)
+	opts = append(opts, slices.Concat(stored, more)...)
 	if ephemeral {
 		opts = append(opts, qtype.WithEphemeral())
 	}

@@ -53,14 +53,14 @@ func (b *ballast) tuneGC(c *cobra.Command, _ []string) {
 	}
 }
 
-// exitSuspended is the exit status of a run that waits for approvals.
+// exitSuspended is the exit status of a run that waits for approvals or batches.
 const exitSuspended = 3
 
 // execute runs one command line.
 func execute(ctx context.Context, s *cli.Streams, args []string) int {
 	s.Advice = clienttool.Advice
 	err := program().Execute(ctx, s, args)
-	if errors.Is(err, errSuspended) {
+	if errors.Is(err, errSuspended) || errors.Is(err, errDetached) {
 		return exitSuspended
 	}
 	return cli.ExitStatus(err)

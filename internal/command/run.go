@@ -16,6 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/cli/appflags"
 	"github.com/qtype-dev/qtype/internal/clienttool"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -32,6 +33,7 @@ type runCommand struct {
 	trace    traceFlag
 	log      appflags.LogLevel
 	engine   *cli.EnumFlag
+	batch    bool
 	temporal appflags.Temporal
 	access   appflags.Access
 }
@@ -83,6 +85,8 @@ func (r *runCommand) addTo(c *cobra.Command) {
 		f.BoolVar(&r.Restart, "restart", false, "discard an interrupted run and start over")
 	})
 	cli.AddFlags(f, "Engine", func() {
+		f.BoolVar(&r.batch, "batch", false, "make the calls of models in batches of their providers, which cost half and take minutes or hours (with -I and -o)")
+		f.BoolVar(&r.Detach, "detach", false, "with --batch, end with status 3 when the batches are sent; --resume collects the answers")
 		r.engine.AddTo(c, "engine", "", "run the rows in this process (local), or on workers (temporal; see qtype worker)")
 		r.temporal.AddRunTo(f)
 	})
@@ -122,6 +126,9 @@ func (r *runCommand) check() error {
 		}
 	}
 	r.Config.Streams = &r.Streams.Streams
+	if r.batch {
+		r.Waves = waves.New(batch.WavesPath(r.Output))
+	}
 	if err := r.Check(r.flags.Changed); err != nil {
 		return err
 	}
@@ -167,7 +174,11 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 	if err := r.openEngine(ctx, path); err != nil {
 		return err
 	}
-	app, err := newApp(r.Streams, p, r.clients, &r.store, r.Ephemeral, &r.log)
+	var opts []qtype.Option
+	if r.Waves != nil {
+		opts = append(opts, qtype.WithWaves(r.Waves))
+	}
+	app, err := newApp(r.Streams, p, r.clients, &r.store, r.Ephemeral, &r.log, opts...)
 	if err != nil {
 		return err
 	}
@@ -182,8 +193,11 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 	ctx = r.clients.Audit.Context(ctx)
 	r.Format, r.Command, r.Trace = r.format.Value, r.CommandLine, trace
 	err = suspended(batch.Run(ctx, app, r.Config))
-	if errors.Is(err, batch.ErrRowsFailed) {
+	switch {
+	case errors.Is(err, batch.ErrRowsFailed):
 		return cli.ErrSilent
+	case errors.Is(err, batch.ErrDetached):
+		return errDetached
 	}
 	return err
 }

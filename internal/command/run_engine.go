@@ -13,6 +13,9 @@ func (r *runCommand) checkEngine() error {
 	if err := r.temporal.Check(isTemporal); err != nil || !isTemporal {
 		return err
 	}
+	if r.batch {
+		return terminal.Usagef("--batch is not available with --engine temporal")
+	}
 	if r.suspend.file != "" {
 		return terminal.Usagef("--suspend is not available with --engine temporal")
 	}

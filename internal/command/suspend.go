@@ -16,6 +16,9 @@ import (
 // errSuspended ends a run that waits for approvals; what it waits for was printed.
 var errSuspended = fmt.Errorf("the run waits for approvals: %w", cli.ErrSilent)
 
+// errDetached ends a run that waits for batches; how to continue it was printed.
+var errDetached = fmt.Errorf("the run waits for batches: %w", cli.ErrSilent)
+
 // suspendFlags let a run wait for approvals by other processes.
 type suspendFlags struct {
 	file    string

@@ -46,11 +46,21 @@ type Config struct {
 // Client calls one model of one server. It is safe for concurrent use.
 type Client struct {
 	wire.Chat
-	paused wire.Chat // continues an answer that the provider paused
+	paused  wire.Chat // continues an answer that the provider paused
+	batched bool      // no answer is streamed
 }
 
 // New makes a Client. It calls nothing.
 func New(c Config) (*Client, error) {
+	p, err := newProtocol(c)
+	if err != nil {
+		return nil, err
+	}
+	return newClient(p), nil
+}
+
+// newProtocol makes the protocol of Anthropic's own API.
+func newProtocol(c Config) (*protocol, error) {
 	s, err := wire.NewServer(c.Config, wire.Format{Answers: "message", Example: "https://api.anthropic.com",
 		Params: modelparams.Messages, Turns: turnRules(c.Info.Known), Forbids: true})
 	if err != nil {
@@ -72,7 +82,7 @@ func New(c Config) (*Client, error) {
 	default:
 		p.header.Set("X-Api-Key", c.Key)
 	}
-	return newClient(p), nil
+	return p, nil
 }
 
 // NewVertex makes a Client of a model in Google Cloud's Vertex AI. path is the path of the model,
@@ -98,7 +108,7 @@ func newClient(p *protocol) *Client {
 	p.betas = betasOf(p.Encoded)
 	p.given = strings.FieldsFunc(p.Headers.Get(betaHeader), func(r rune) bool { return r == ',' || r == ' ' })
 	talk := wire.NewChat(p.Server, p, "messages")
-	return &Client{Chat: talk, paused: talk.Continuing(&continuation{p})}
+	return &Client{Chat: talk, paused: talk.Continuing(&continuation{p}), batched: p.Batched}
 }
 
 // defaultMaxTokens returns max_tokens of a document that does not set it. It must exceed the

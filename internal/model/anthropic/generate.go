@@ -24,7 +24,7 @@ const maxPauses = 20
 // Generate sends a request, and continues the answer as long as the provider pauses it.
 func (c *Client) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
 	return wire.Generate(ctx, func(ctx context.Context, emit wire.Emit) (*model.Response, error) {
-		if !req.Stream && c.Info().MaxTokens > maxWhole {
+		if !req.Stream && !c.batched && c.Info().MaxTokens > maxWhole {
 			req.Stream, emit = true, func(model.Event) bool { return true }
 		}
 		answer, err := ask(ctx, c.Chat, req, emit)

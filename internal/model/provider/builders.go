@@ -30,6 +30,7 @@ type Client struct {
 
 	chat       func(spec.Model, wire.Config, time.Duration) (model.Chat, error) // nil where the provider has no chat models
 	embedder   func(spec.Model, wire.Config) (model.Embedder, error)            // nil where the provider has no embedding models
+	batches    func(spec.Model, wire.Config) (wire.Batches, error)              // nil where the provider has no batches
 	account    accountFinder                                                    // finds the identity and the address in a cloud; nil for providers with keys only
 	envBaseURL func(text string) string                                         // reads the provider's variable of the base URL; nil where that is a URL
 }
@@ -38,7 +39,9 @@ type Client struct {
 func Core() Clients {
 	return Clients{
 		"anthropic": {chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
-			return anthropic.New(anthropic.Config{Config: c, Cache: m.PromptCache, Bearer: isToken(m)})
+			return anthropic.New(anthropicConfig(m, c))
+		}, batches: func(m spec.Model, c wire.Config) (wire.Batches, error) {
+			return anthropic.NewBatches(anthropicConfig(m, c))
 		}},
 		"azure-openai": {chat: azureChat, embedder: func(m spec.Model, c wire.Config) (model.Embedder, error) {
 			return openai.NewAzureEmbedder(azureConfig(m, c))
@@ -57,11 +60,15 @@ func Core() Clients {
 			},
 			embedder: embeddingsAt("v1", ""), envBaseURL: ollama.HostURL,
 		},
-		"openai":                  {chat: openaiChat, embedder: embeddings},
+		"openai":                  {chat: openaiChat, embedder: embeddings, batches: func(_ spec.Model, c wire.Config) (wire.Batches, error) { return openai.NewBatches(c) }},
 		"langchaingo:huggingface": {chat: bridge(langchain.NewHuggingFace)},
 		"langchaingo:mistral":     {chat: bridge(langchain.NewMistral)},
 		"langchaingo:ollama":      {chat: bridge(langchain.NewOllama)},
 	}
+}
+
+func anthropicConfig(m spec.Model, c wire.Config) anthropic.Config {
+	return anthropic.Config{Config: c, Cache: m.PromptCache, Bearer: isToken(m)}
 }
 
 // core is used by Options without a table.

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"iter"
+	"maps"
 	"sync"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 
 // withCost adds the cost of calls to their usage, by the prices of the model.
 func withCost(m *spec.Model, c model.Chat, warn func(string)) model.Chat {
-	prices := m.CallPrices()
+	prices := withBatchPrices(m.CallPrices())
 	if prices == nil {
 		return c
 	}
@@ -39,6 +40,7 @@ func (p *pricedChat) Generate(ctx context.Context, req model.Request) iter.Seq2[
 				priced, now := *ev.Response, time.Now()
 				priced.Usage = priced.Usage.In(p.region)
 				priced.Usage.Cost = priced.Usage.Charge(p.prices, now)
+				priced.Usage.Saved = saved(priced.Usage, p.prices, now)
 				if priced.Usage.HasUnpricedQueries(p.prices, now) {
 					p.warnOfQueries()
 				}
@@ -51,9 +53,32 @@ func (p *pricedChat) Generate(ctx context.Context, req model.Request) iter.Seq2[
 	}
 }
 
+// withBatchPrices returns prices with those of batches: where they are not known they are half of the others, as at all
+// providers that have batches.
+func withBatchPrices(p *catalogue.Prices) *catalogue.Prices {
+	if p == nil || p.Batch != nil || p.Uplifts[catalogue.TierBatch] != 0 {
+		return p
+	}
+	made := *p
+	if made.Uplifts = maps.Clone(p.Uplifts); made.Uplifts == nil {
+		made.Uplifts = map[string]float64{}
+	}
+	made.Uplifts[catalogue.TierBatch] = 0.5
+	return &made
+}
+
+// saved returns what a call in a batch costs less than one that is made at once.
+func saved(u model.Usage, p *catalogue.Prices, ended time.Time) float64 {
+	if u.Tier != catalogue.TierBatch {
+		return 0
+	}
+	u.Tier = ""
+	return u.Charge(p, ended) - u.Cost
+}
+
 // withEmbeddingCost is withCost for embedding models.
 func withEmbeddingCost(m *spec.Model, e model.Embedder) model.Embedder {
-	if prices := m.CallPrices(); prices != nil {
+	if prices := withBatchPrices(m.CallPrices()); prices != nil {
 		return &pricedEmbedder{e, prices}
 	}
 	return e
@@ -67,6 +92,8 @@ type pricedEmbedder struct {
 // Embed calls the model.
 func (p *pricedEmbedder) Embed(ctx context.Context, texts []string) ([][]float32, model.Usage, error) {
 	vectors, usage, err := p.Embedder.Embed(ctx, texts)
-	usage.Cost = usage.Charge(p.prices, time.Now())
+	now := time.Now()
+	usage.Cost = usage.Charge(p.prices, now)
+	usage.Saved = saved(usage, p.prices, now)
 	return vectors, usage, err
 }

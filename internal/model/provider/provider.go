@@ -39,6 +39,10 @@ type Options struct {
 	Traffic *model.Traffic     // limits and breakers that models share; nil for those of one model
 	Forms   *model.SchemaForms // the forms of structured output that servers accept; nil to learn them for each model
 
+	// Batches returns the HTTP client of a model whose calls are made in batches by its provider; nil to make them
+	// at once. next makes the calls that batches do not have.
+	Batches func(model string, api wire.Batches, next *http.Client) *http.Client
+
 	Wrap         func(model.Chat) model.Chat         // replaces the client below the retries, so that it sees each attempt; nil for none
 	WrapEmbedder func(model.Embedder) model.Embedder // the same for embedding models
 }
@@ -106,10 +110,17 @@ func New(m *spec.Model, opts Options) (model.Chat, error) {
 		}
 		return newMock(other, m, opts)
 	}
+	inBatches, err := client.useBatches(m, opts)
+	if err != nil {
+		return nil, err
+	}
 	policy := callPolicy(m, client.limitKey(), opts)
 	made, err := client.chat(*m, client.config, policy.Timeout)
 	if err != nil {
 		return nil, err
+	}
+	if inBatches {
+		return WithAnswers(m, model.WithRetry(opts.Wrap(batchedChat{made}), batchPolicy), opts), nil
 	}
 	policy = withBreaker(policy, m, made.Info().Endpoint, opts)
 	return WithAnswers(m, model.WithRetry(opts.Wrap(made), policy), opts), nil
@@ -148,6 +159,10 @@ func NewEmbedder(m *spec.EmbeddingModel, opts Options) (model.Embedder, error) {
 		return mockEmbedder(m, by, opts), nil
 	}
 	client.config.Info = model.DescribeEmbedder(m)
+	inBatches, err := client.useBatches(&m.Model, opts)
+	if err != nil {
+		return nil, err
+	}
 	made, err := client.embed(m)
 	if err != nil {
 		return nil, err
@@ -155,6 +170,9 @@ func NewEmbedder(m *spec.EmbeddingModel, opts Options) (model.Embedder, error) {
 	var batch model.Batch
 	if limited, ok := made.(interface{ Batch() model.Batch }); ok {
 		batch = limited.Batch()
+	}
+	if inBatches {
+		return withEmbeddingCost(&m.Model, model.WithBatches(opts.WrapEmbedder(batchedEmbedder{made}), batch, batchPolicy)), nil
 	}
 	policy := withBreaker(callPolicy(&m.Model, client.limitKey(), opts), &m.Model, made.Info().Endpoint, opts)
 	return withEmbeddingCost(&m.Model, model.WithBatches(opts.WrapEmbedder(made), batch, policy)), nil

@@ -44,6 +44,7 @@ type Config struct {
 	HTTP       *http.Client   // carries the calls; nil means http.DefaultTransport
 	Account    Account        // where the model is in a cloud; zero for others
 	Own        bool           // the server is the provider's own, with all of its protocol; other servers have less
+	Batched    bool           // calls are made in batches, whose answers are not streamed
 	NoCache    bool           // requests do not ask the provider to cache prompts
 
 	// Authorize adds credentials that a request cannot have as a fixed Key: a signature, or a

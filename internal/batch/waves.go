@@ -1,0 +1,385 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/internal/waves"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/steps"
+)
+
+// WavesPath returns the file with the calls that a run with this output makes in batches.
+func WavesPath(output string) string { return output + ".qtype-batches" }
+
+// ErrDetached is returned by Run if the run waits for batches that another process collects.
+var ErrDetached = errors.New("the run waits for batches")
+
+// checkWaves rejects a run that would forget the batches of an earlier one.
+func (cfg *Config) checkWaves() error {
+	if _, err := os.Stat(WavesPath(cfg.Output)); err != nil || cfg.Waves != nil && (cfg.Resume || cfg.Restart) {
+		return nil
+	}
+	return fmt.Errorf("%s has the batches of an interrupted run: continue it with --batch --resume, or cancel them and start over with --batch --restart", WavesPath(cfg.Output))
+}
+
+// openWaves checks that the run can make calls in batches, and cancels those of a run that is discarded.
+func (j *job) openWaves(ctx context.Context, models []model.Info) error {
+	switch {
+	case j.Waves == nil:
+		return nil
+	case j.journal == nil:
+		return fmt.Errorf("--batch: %s", j.note)
+	case j.journal.recompute || len(models) == 0:
+		return errors.New("--batch: the flow calls no models")
+	}
+	j.Waves.Report = func(line string) {
+		if !j.Quiet {
+			fmt.Fprintln(j.Streams.Err, terminal.Clean(line))
+		}
+	}
+	made, others := j.Waves.Models(), []string{}
+	models = slices.DeleteFunc(slices.Clone(models), func(m model.Info) bool { return made[m.ID] })
+	for _, m := range models {
+		kind := m.Provider
+		if m.Mock {
+			kind = "mock"
+		}
+		others = append(others, fmt.Sprintf("%s (%s)", m.ID, kind))
+	}
+	if len(made) == 0 {
+		return fmt.Errorf("--batch: no model of the flow has batches: %s", textfmt.List(others))
+	}
+	if len(others) > 0 {
+		fmt.Fprintf(j.Streams.Err, "note: calls of these models are made at once, at the normal price: %s\n", terminal.Clean(strings.Join(others, ", ")))
+	}
+	if !j.Restart || !j.Waves.Exists() {
+		return nil
+	}
+	canceled, err := j.Waves.Cancel(ctx)
+	if err != nil {
+		return fmt.Errorf("--restart: the batches of the earlier run could not be canceled: %w", err)
+	}
+	if canceled > 0 {
+		j.Waves.Report(countBatches(canceled) + " of the earlier run canceled")
+	}
+	return j.Waves.Remove()
+}
+
+// runWaves runs the rows until their results are in the journal: each pass notes the calls that have no answer,
+// and sends them. Segment by segment, because a batch step takes all rows.
+func (j *job) runWaves(ctx context.Context, sum *summary) error {
+	if j.Waves == nil {
+		return nil
+	}
+	segments, err := j.app.WaveSegments(j.flow)
+	if err != nil {
+		return err
+	}
+	sum.before = j.journal.before
+	p := &wavePasses{job: j, events: &passEvents{seen: rowEvents{}, counted: rowEvents{}}}
+	p.events.count = func(ev steps.Event) {
+		sum.event(ev)
+		p.count(ev)
+	}
+	for _, segment := range segments {
+		for {
+			suspended, err := p.pass(ctx, segment)
+			if err != nil {
+				return err
+			}
+			if suspended == 0 {
+				break
+			}
+			if err := p.send(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	j.journal.before = j.journal.checkpoints.Finished()
+	return nil
+}
+
+// wavePasses are the passes of a run.
+type wavePasses struct {
+	job    *job
+	events *passEvents
+
+	mu  sync.Mutex
+	all runtime.Spent // by all passes
+}
+
+// pass runs the rows to the end of a segment, and returns how many are suspended.
+func (p *wavePasses) pass(ctx context.Context, segment int) (suspended int, err error) {
+	j := p.job
+	in, err := openInput(ctx, j.Config, j.flow)
+	if err != nil {
+		return 0, err
+	}
+	defer in.close()
+	in.run = j.in.run
+	defer p.events.end()
+	limit := &failureLimit{max: j.MaxFailures}
+	ctx = steps.WithCallLog(remotefs.WithOwn(ctx, j.InputFile, j.Output, j.ErrorFile), j.Waves)
+	opts := []runtime.RunOption{
+		runtime.WithCheckpoints(j.journal.checkpoints), runtime.WithPartialInput(j.partialReason), runtime.WithWaves(j.Waves.NewPass(false), segment),
+		runtime.WithEvents(p.events.add, steps.EventUsage, steps.EventTurn, steps.EventFallback, steps.EventDropped, steps.EventShortened, steps.EventToolCall, steps.EventToolResult),
+	}
+	if b := j.flow.Budget; b != nil {
+		opts = append(opts, runtime.WithSharedBudget(runtime.SharedBudget{Budget: *b, Began: time.Now(), Sum: p.spent}))
+	}
+	for res, err := range j.app.Run(ctx, j.flow.ID, in.rows, opts...) {
+		if err == nil && !runtime.Suspended(res) {
+			err = limit.check(res)
+		}
+		if err == nil {
+			err = in.err
+		}
+		if err != nil {
+			return 0, err
+		}
+		if runtime.Suspended(res) {
+			suspended++
+		}
+		p.events.result(res)
+	}
+	if in.err != nil {
+		return 0, in.err
+	}
+	if err := j.Waves.Failed(); err != nil {
+		return 0, err
+	}
+	return suspended, j.journal.reopen(j.app)
+}
+
+// reopen makes the rows that were finished since it was opened those of an earlier run.
+func (l *journal) reopen(app *runtime.App) (err error) {
+	if err := l.checkpoints.Close(); err != nil {
+		return err
+	}
+	again := l.config
+	again.Restart = false
+	l.checkpoints, err = app.OpenCheckpoints(again)
+	return err
+}
+
+// spent returns what all passes have used; see runtime.SharedBudget.
+func (p *wavePasses) spent(context.Context, runtime.Spent) (runtime.Spent, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.all, nil
+}
+
+// count counts a call.
+func (p *wavePasses) count(ev steps.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ev.Kind == steps.EventUsage || ev.Kind == steps.EventToolCall {
+		p.all = runtime.Spent{Calls: p.all.Calls + 1, Tokens: p.all.Tokens + ev.Input + ev.Output, Money: p.all.Money + ev.Cost}
+	}
+}
+
+// send sends a wave. It has no more calls than the budget of the flow admits.
+func (p *wavePasses) send(ctx context.Context) error {
+	j := p.job
+	opts := waves.SendOptions{Detach: j.Detach}
+	if j.flow.Budget != nil {
+		n, err := j.Waves.Waiting()
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			if opts.Most, err = p.admitted(n); err != nil {
+				return err
+			}
+		}
+	}
+	return j.Waves.Send(ctx, opts)
+}
+
+// firstCalls is the number of calls that show what a call uses.
+const firstCalls = 50
+
+// admitted returns how many of n new calls the budget admits. What a call uses is known from those
+// before; without any a few are made first.
+func (p *wavePasses) admitted(n int) (int, error) {
+	b, over := p.job.flow.Budget, func(what, limit, spent string) error {
+		return &runtime.BudgetError{Flow: p.job.flow.ID, What: what, Limit: limit, Spent: spent}
+	}
+	if b.Calls > 0 {
+		if n = min(n, b.Calls-p.all.Calls); n <= 0 {
+			return 0, over("calls", fmt.Sprint(b.Calls), fmt.Sprintf("%d and more", p.all.Calls))
+		}
+	}
+	if b.Tokens <= 0 && b.Money <= 0 {
+		return n, nil
+	}
+	if p.all.Calls == 0 {
+		return min(n, firstCalls), nil
+	}
+	calls := float64(p.all.Calls)
+	if b.Tokens > 0 {
+		if each := float64(p.all.Tokens) / calls; each > 0 {
+			n = min(n, int(float64(b.Tokens-p.all.Tokens)/each))
+		}
+		if n <= 0 {
+			return 0, over("tokens", fmt.Sprint(b.Tokens), fmt.Sprintf("%d and more", p.all.Tokens))
+		}
+	}
+	if b.Money > 0 {
+		if each := p.all.Money / calls; each > 0 {
+			n = min(n, int((b.Money-p.all.Money)/each))
+		}
+		if n <= 0 {
+			return 0, over("money", textfmt.Amount(b.Money), textfmt.Amount(p.all.Money)+" and more")
+		}
+	}
+	return n, nil
+}
+
+// eventKey is the kind of an event of a step.
+type eventKey struct {
+	step string
+	kind steps.EventKind
+}
+
+// rowEvents is how many events rows have, by the numbers of the rows; 0 for events of no single row.
+type rowEvents map[int64]map[eventKey]int
+
+// passEvents counts the events of all passes: the steps of a suspended row are repeated in the next one, and
+// report the same events again, before new ones.
+type passEvents struct {
+	count func(steps.Event) // is called once for each event
+
+	mu        sync.Mutex
+	seen      rowEvents // in this pass
+	counted   rowEvents // in the passes before
+	last      int64     // the newest row with a result
+	suspended bool      // one of its results is
+}
+
+// add notes an event of a pass.
+func (e *passEvents) add(ev steps.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	key := eventKey{ev.Step, ev.Kind}
+	if e.seen[ev.Row] == nil {
+		e.seen[ev.Row] = map[eventKey]int{}
+	}
+	if e.seen[ev.Row][key]++; e.seen[ev.Row][key] > e.counted[ev.Row][key] {
+		e.count(ev)
+	}
+}
+
+// result notes a result of a pass.
+func (e *passEvents) result(res *runtime.Result) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if res.Number != e.last {
+		e.close()
+		e.last, e.suspended = res.Number, false
+	}
+	e.suspended = e.suspended || runtime.Suspended(res)
+}
+
+// close ends the newest row. The mutex is locked.
+func (e *passEvents) close() {
+	if e.last == 0 {
+		return
+	}
+	if e.suspended {
+		e.keep(e.last)
+	} else {
+		delete(e.counted, e.last)
+	}
+	delete(e.seen, e.last)
+}
+
+// keep keeps how many events of a row were counted.
+func (e *passEvents) keep(row int64) {
+	for key, n := range e.seen[row] {
+		if e.counted[row] == nil {
+			e.counted[row] = map[eventKey]int{}
+		}
+		e.counted[row][key] = max(e.counted[row][key], n)
+	}
+}
+
+// end ends a pass.
+func (e *passEvents) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.close()
+	e.last = 0
+	for row := range e.seen {
+		e.keep(row)
+	}
+	e.seen = rowEvents{}
+}
+
+// closeWaves closes the file of the calls, and removes that of a complete run.
+func (j *job) closeWaves(done bool) error {
+	switch {
+	case j.Waves == nil:
+		return nil
+	case done:
+		return j.Waves.Remove()
+	}
+	return j.Waves.Close()
+}
+
+// wavesAdvice returns how to continue a run that has not come to its end.
+func (j *job) wavesAdvice() string {
+	advice := ": "
+	if n, err := j.Waves.Live(); err == nil && n > 0 {
+		advice += countBatches(n) + " at the provider will go on; "
+	}
+	return advice + "continue with: " + resumeCommand(j.Command)
+}
+
+// detached reports that batches were sent.
+func (j *job) detached() error {
+	n, err := j.Waves.Live()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(j.Streams.Err, "waiting for %s; collect the answers with: %s\n", countBatches(n), terminal.Clean(resumeCommand(j.Command)))
+	return errors.Join(ErrDetached, j.Waves.Close())
+}
+
+// waves returns a line with the batches of the run; empty without any.
+func (s *summary) waves() string {
+	if s.job.Waves == nil {
+		return ""
+	}
+	c := s.job.Waves.Counts()
+	parts := []string{fmt.Sprintf("batches: %s of %s in %s", countBatches(c.Batches), textfmt.Count(int64(c.Calls), "call"), textfmt.Count(int64(c.Waves), "wave"))}
+	if s.saved > 0 {
+		parts = append(parts, fmt.Sprintf("saved %s (%.0f %%)", textfmt.Amount(s.saved), 100*s.saved/(s.saved+s.cost)))
+	}
+	if c.Repeated > 0 {
+		parts = append(parts, textfmt.Count(int64(c.Repeated), "call")+" sent again")
+	}
+	if c.Ignored > 0 {
+		parts = append(parts, textfmt.Count(int64(c.Ignored), "result")+" of no call ignored")
+	}
+	return strings.Join(parts, " · ")
+}
+
+// countBatches returns a number with its unit.
+func countBatches(n int) string {
+	if n == 1 {
+		return "1 batch"
+	}
+	return textfmt.Thousands(n) + " batches"
+}

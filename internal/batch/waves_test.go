@@ -1,0 +1,323 @@
+package batch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/batch"
+	"github.com/qtype-dev/qtype/internal/model/modeltest/batchtest"
+	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/internal/waves"
+)
+
+// severalSteps has a conversation, a second model and an embedding.
+const severalSteps = `id: app
+memories: [{id: chat}]
+auths: [{type: api_key, id: key, api_key: secret}]
+models:
+  - {type: Model, id: first, provider: openai, model_id: gpt-4.1, base_url: "%[1]s/v1", auth: key, inference_params: {temperature: 0.5}}
+  - {type: Model, id: second, provider: anthropic, model_id: claude-opus-4-6, base_url: "%[1]s", auth: key}
+  - {type: EmbeddingModel, id: vectors, provider: openai, model_id: small, base_url: "%[1]s/v1", auth: key, dimensions: 3}
+flows:
+  - id: talk
+    variables:
+      - {id: question, type: text}
+      - {id: reply, type: text}
+      - {id: summary, type: text}
+      - {id: embedded, type: Embedding}
+    inputs: [question]
+    outputs: [reply, summary, embedded]
+    steps:
+      - {type: LLMInference, id: respond, model: first, memory: chat, inputs: [question], outputs: [reply], concurrency_config: {num_workers: %[2]d}}
+      - {type: LLMInference, id: shorten, model: second, system_message: be short, inputs: [reply], outputs: [summary], concurrency_config: {num_workers: %[2]d}}
+      - {type: InvokeEmbedding, id: embed, model: vectors, inputs: [summary], outputs: [embedded]}
+`
+
+// agent calls a tool, and counts its calls in a file.
+const agent = `id: app
+auths: [{type: api_key, id: key, api_key: secret}]
+models:
+  - {type: Model, id: first, provider: openai, model_id: gpt-4.1, base_url: "%[1]s/v1", auth: key}
+tools:
+  - {type: CommandTool, id: count, name: count, description: counts, program: sh, args: [-c, "echo x >>calls.txt; echo 7"], outputs: [{id: n, type: int}]}
+flows:
+  - id: talk
+    variables: [{id: question, type: text}, {id: reply, type: text}]
+    inputs: [question]
+    outputs: [reply]
+    steps:
+      - {type: Agent, id: work, model: first, tools: [count], inputs: [question], outputs: [reply], concurrency_config: {num_workers: %[2]d}}
+`
+
+// grouped has models before and after a batch step.
+const grouped = `id: app
+auths: [{type: api_key, id: key, api_key: secret}]
+models:
+  - {type: Model, id: first, provider: openai, model_id: gpt-5.1, api: responses, base_url: "%[1]s/v1", auth: key}
+flows:
+  - id: talk
+    variables: [{id: question, type: text}, {id: reply, type: text}, {id: all, type: "list[text]"}, {id: one, type: text}, {id: last, type: text}]
+    inputs: [question]
+    outputs: [one, last]
+    steps:
+      - {type: LLMInference, id: respond, model: first, inputs: [question], outputs: [reply], concurrency_config: {num_workers: %[2]d}}
+      - {type: Collect, id: all_replies, inputs: [reply], outputs: [all]}
+      - {type: Explode, id: each, inputs: [all], outputs: [one]}
+      - {type: LLMInference, id: again, model: first, inputs: [one], outputs: [last], concurrency_config: {num_workers: %[2]d}}
+`
+
+// wavesRun runs a document over rows of a file, in batches if sent is not nil, and returns the output.
+func wavesRun(t *testing.T, document, url string, workers int, sent *waves.Run, cfg batch.Config) (out, errs string, err error) {
+	t.Helper()
+	testkit.Must(t, os.WriteFile("app.qtype.yaml", fmt.Appendf(nil, document, url, workers), 0o600))
+	opts := []qtype.Option{}
+	if sent != nil {
+		opts = append(opts, qtype.WithWaves(sent))
+	}
+	app, err := qtype.Open(t.Context(), "app.qtype.yaml", opts...)
+	testkit.Must(t, err)
+	defer app.Close(context.Background())
+	var stdout, stderr strings.Builder
+	cfg.Waves, cfg.InputFile, cfg.Output = sent, "in.csv", "out.jsonl"
+	if strings.Contains(document, "memories") {
+		cfg.SessionColumn = "session"
+	}
+	cfg.Streams = &terminal.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr, Width: 200}
+	err = batch.Run(t.Context(), app, cfg)
+	made, _ := os.ReadFile("out.jsonl")
+	return string(made), stderr.String(), err
+}
+
+// writeQuestions writes rows of some sessions; one of them is refused by the models.
+func writeQuestions(t *testing.T, rows, sessions int) {
+	t.Helper()
+	in := []string{"session,question"}
+	for i := range rows {
+		question := fmt.Sprintf("question %d", i)
+		if i == rows/2 {
+			question = "refuse this"
+		}
+		in = append(in, fmt.Sprintf("s%d,%s", i%sessions, question))
+	}
+	testkit.Must(t, os.WriteFile("in.csv", []byte(strings.Join(in, "\n")), 0o600))
+}
+
+// newWaves returns a run that does not wait.
+func newWaves() *waves.Run {
+	sent := waves.New(batch.WavesPath("out.jsonl"))
+	sent.Poll = func(int) time.Duration { return time.Millisecond }
+	sent.Settle = time.Millisecond
+	return sent
+}
+
+// TestRun_Batches: the output is that of a run without batches, whatever their servers do, and no call is paid twice.
+func TestRun_Batches(t *testing.T) {
+	const rows, sessions = 40, 8
+	for name, document := range map[string]string{"several steps": severalSteps, "agent": agent, "batch step": grouped} {
+		for kind, faults := range map[string]batchtest.Faults{
+			"plain":     {Polls: 2},
+			"disorder":  {Shuffled: true, Duplicates: true, CutOff: true},
+			"missing":   {Missing: 0.2, Unmade: 0.2, Failing: 0.2, Shuffled: true},
+			"requests":  {Requests: 0.3, Polls: 1},
+			"ambiguous": {Ambiguous: 0.5},
+			"full":      {Full: 7},
+		} {
+			if kind == "full" && name != "agent" { // OpenAI's only
+				continue
+			}
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				t.Chdir(t.TempDir())
+				writeQuestions(t, rows, sessions)
+				plain := httptest.NewServer(batchtest.New(1, batchtest.Faults{}, batchtest.Deterministic))
+				defer plain.Close()
+				want, _, err := wavesRun(t, document, plain.URL, 4, nil, batch.Config{})
+				if !errors.Is(err, batch.ErrRowsFailed) || want == "" {
+					t.Fatalf("the run without batches: %v\n%s", err, want)
+				}
+				tools, _ := os.ReadFile("calls.txt")
+				testkit.Must(t, errors.Join(os.RemoveAll("calls.txt"), os.RemoveAll(".qtype")))
+				server := batchtest.New(7, faults, batchtest.Deterministic)
+				at := httptest.NewServer(server)
+				defer at.Close()
+				got, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{})
+				if !errors.Is(err, batch.ErrRowsFailed) {
+					t.Fatalf("%v\n%s", err, errs)
+				}
+				if diff := cmp.Diff(strings.ReplaceAll(want, plain.URL, at.URL), got); diff != "" {
+					t.Errorf("%s\n%s", diff, errs)
+				}
+				calls, twice := server.Paid()
+				once, _ := server.Made()
+				if calls == 0 || twice > 0 || once > 0 {
+					t.Errorf("%d calls were paid, %d twice, %d were made at once", calls, twice, once)
+				}
+				if again, _ := os.ReadFile("calls.txt"); len(again) != len(tools) {
+					t.Errorf("%d calls of tools, want %d", len(again)/2, len(tools)/2)
+				}
+				if left, _ := os.ReadDir("."); slices.ContainsFunc(left, func(e os.DirEntry) bool { return strings.Contains(e.Name(), "qtype-batches") }) {
+					t.Error("the file of the calls is left")
+				}
+			})
+		}
+	}
+}
+
+// childVariable is the environment variable with the address of the servers, in a process of TestRun_BatchesKilled.
+const childVariable = "QTYPE_TEST_BATCHES"
+
+// TestRun_BatchesKilled: processes that are killed at any request, or between two, pay no call twice, and lose none.
+func TestRun_BatchesKilled(t *testing.T) {
+	if at := os.Getenv(childVariable); at != "" {
+		_, _, err := wavesRun(t, severalSteps, at, 4, newWaves(), batch.Config{Resume: true})
+		if !errors.Is(err, batch.ErrRowsFailed) {
+			t.Fatal(err)
+		}
+		os.Exit(0) // open connections to a server that lives on are no leak
+	}
+	const kills = 12
+	t.Chdir(t.TempDir())
+	writeQuestions(t, 40, 8)
+	plain := httptest.NewServer(batchtest.New(1, batchtest.Faults{}, batchtest.Deterministic))
+	defer plain.Close()
+	want, _, err := wavesRun(t, severalSteps, plain.URL, 4, nil, batch.Config{})
+	if !errors.Is(err, batch.ErrRowsFailed) {
+		t.Fatal(err)
+	}
+	server := batchtest.New(3, batchtest.Faults{Shuffled: true, Missing: 0.05, Polls: 1, Ambiguous: 0.2}, batchtest.Deterministic)
+	at := httptest.NewServer(server)
+	defer at.Close()
+	testkit.Must(t, errors.Join(os.RemoveAll("out.jsonl"), os.RemoveAll(".qtype")))
+	random := rand.New(rand.NewPCG(5, 5))
+	killed := 0
+	for ; ; killed++ {
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRun_BatchesKilled$")
+		child.Env = append(os.Environ(), childVariable+"="+at.URL)
+		var requests atomic.Int64
+		last := random.Int64N(6)
+		server.Watch(func(*http.Request) {
+			if killed < kills && requests.Add(1) > last {
+				_ = child.Process.Kill() // the request is answered, and nobody reads that
+			}
+		})
+		out, err := child.CombinedOutput()
+		server.Wait()
+		if err == nil {
+			break
+		}
+		if killed >= kills {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	t.Log(killed, "processes were killed")
+	got, _ := os.ReadFile("out.jsonl")
+	if diff := cmp.Diff(strings.ReplaceAll(want, plain.URL, at.URL), string(got)); diff != "" {
+		t.Error(diff)
+	}
+	calls, twice := server.Paid()
+	made, batches := server.Made()
+	if want := 3 * 39; twice > 0 || calls != want || made > 0 { // one row is refused
+		t.Errorf("%d calls were paid in %d batches, %d twice, and %d made at once; want %d", calls, batches, twice, made, want)
+	}
+}
+
+// TestRun_BatchesDetached: a detached run is collected by later ones, and its calls are not lost to a run that does
+// not know of them.
+func TestRun_BatchesDetached(t *testing.T) {
+	t.Chdir(t.TempDir())
+	writeQuestions(t, 9, 9)
+	server := batchtest.New(3, batchtest.Faults{Polls: 2}, batchtest.Deterministic)
+	at := httptest.NewServer(server)
+	defer at.Close()
+	run := func(sent *waves.Run, cfg batch.Config) (string, error) {
+		_, errs, err := wavesRun(t, severalSteps, at.URL, 4, sent, cfg)
+		return errs, err
+	}
+	errs, err := run(newWaves(), batch.Config{Detach: true, Command: []string{"run", "app", "--batch", "--detach"}})
+	if !errors.Is(err, batch.ErrDetached) || !strings.Contains(errs, "waiting for 1 batch; collect the answers with: qtype run app --batch --resume") {
+		t.Errorf("%v\n%s", err, errs)
+	}
+	for _, sent := range []*waves.Run{nil, newWaves()} {
+		if _, err := run(sent, batch.Config{}); err == nil || !strings.Contains(err.Error(), "has the batches of an interrupted run: continue it with --batch --resume") {
+			t.Errorf("a run that forgets the batches: %v", err)
+		}
+	}
+	for range 40 {
+		if _, err = run(newWaves(), batch.Config{Resume: true, Detach: true}); !errors.Is(err, batch.ErrDetached) {
+			break
+		}
+	}
+	if calls, twice := server.Paid(); !errors.Is(err, batch.ErrRowsFailed) || calls != 24 || twice > 0 {
+		t.Errorf("%v: %d calls paid, %d twice", err, calls, twice)
+	}
+}
+
+// TestRun_BatchesRestarted: a run that starts over cancels the batches of the one before.
+func TestRun_BatchesRestarted(t *testing.T) {
+	t.Chdir(t.TempDir())
+	writeQuestions(t, 9, 9)
+	server := batchtest.New(3, batchtest.Faults{Polls: 2}, batchtest.Deterministic)
+	at := httptest.NewServer(server)
+	defer at.Close()
+	if _, _, err := wavesRun(t, severalSteps, at.URL, 4, newWaves(), batch.Config{Detach: true}); !errors.Is(err, batch.ErrDetached) {
+		t.Fatal(err)
+	}
+	_, errs, err := wavesRun(t, severalSteps, at.URL, 4, newWaves(), batch.Config{Restart: true})
+	if !errors.Is(err, batch.ErrRowsFailed) || server.Canceled() != 1 || !strings.Contains(errs, "1 batch of the earlier run canceled") {
+		t.Errorf("%v: %d canceled\n%s", err, server.Canceled(), errs)
+	}
+}
+
+// TestRun_BatchesBudget: a wave has no more calls than the budget admits, and counts at the prices of batches.
+func TestRun_BatchesBudget(t *testing.T) {
+	for budget, want := range map[string]string{
+		"{calls: 20}":     "flow talk is over its budget: 20 and more calls, 20 are allowed",
+		"{tokens: 7000}":  "flow talk is over its budget",
+		"{money: 0.007}":  "flow talk is over its budget", // 60 calls at half of 0.00028
+		"{money: 0.0167}": "",                             // 119 calls
+	} {
+		t.Run(budget, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			writeQuestions(t, 120, 120)
+			server := batchtest.New(3, batchtest.Faults{}, batchtest.Deterministic)
+			at := httptest.NewServer(server)
+			defer at.Close()
+			document := strings.Replace(grouped, "  - id: talk\n", "  - id: talk\n    budget: "+budget+"\n", 1)
+			document = strings.Replace(document, "gpt-5.1, api: responses", "gpt-4.1, prices: {input: 2, output: 8}", 1)
+			document = document[:strings.Index(document, "      - {type: Collect")]
+			document = strings.Replace(document, "outputs: [one, last]", "outputs: [reply]", 1)
+			_, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{})
+			if want == "" && !errors.Is(err, batch.ErrRowsFailed) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%v\n%s", err, errs)
+			}
+			if want == "" && !strings.Contains(errs, "saved 0.01666 (50 %)") {
+				t.Errorf("the summary does not show what was saved:\n%s", errs)
+			}
+		})
+	}
+}
+
+// TestRun_BatchesUnknown: a flow whose models have no batches is an error, not a run at the normal price.
+func TestRun_BatchesUnknown(t *testing.T) {
+	t.Chdir(t.TempDir())
+	writeQuestions(t, 3, 3)
+	document := strings.Replace(agent, "provider: openai, model_id: gpt-4.1", "provider: ollama, model_id: llama", 1)
+	_, _, err := wavesRun(t, document, "http://127.0.0.1:1", 1, newWaves(), batch.Config{})
+	if want := "--batch: no model of the flow has batches: first (ollama)"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

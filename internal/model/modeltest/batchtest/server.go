@@ -1,0 +1,268 @@
+// Package batchtest has a server with the batch APIs of OpenAI and Anthropic, their limits and their failures. It also
+// answers the same calls at once.
+package batchtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Faults are what goes wrong. The zero value is a server without failures.
+type Faults struct {
+	Polls      int     // looks at a batch before it has ended
+	Shuffled   bool    // results have another order than the calls
+	Duplicates bool    // a result comes twice, and there is one of an unknown call
+	CutOff     bool    // the last line of the results is not complete
+	Missing    float64 // the share of calls without a result
+	Unmade     float64 // the share of calls that are not made, because the batch expires
+	Failing    float64 // the share of calls that fail for a time, with a status of 429 or 500
+	Requests   float64 // the share of requests about batches that fail, with a status of 429 or 500
+	Ambiguous  float64 // the share of creations that fail with 504 although the batch exists
+	Full       int     // calls that may wait at once; a batch with more is refused as a whole; 0 for any number
+	Calls      int     // the number of calls of a batch; 0 for any number
+}
+
+// Server is the server. It is safe for concurrent use.
+type Server struct {
+	Answer func(method string, body []byte) (status int, answer []byte) // answers a call
+
+	open    sync.WaitGroup // requests
+	mu      sync.Mutex
+	faults  Faults
+	random  *rand.Rand
+	files   map[string][]byte
+	batches []*batch
+	paid    map[string]int // by the ids of calls in batches
+	failed  map[string]int // likewise: how often a call had no answer
+	made    int            // calls that were made at once
+	serial  int
+	watch   func(r *http.Request)
+}
+
+// batch is a batch.
+type batch struct {
+	id, name, method, input string
+	created                 time.Time
+	calls                   []call
+	looks                   int
+	state                   string // in OpenAI's words
+	results, refused        []byte
+	betas                   string
+}
+
+type call struct {
+	id   string
+	body json.RawMessage
+}
+
+// New returns a server whose failures are those of seed.
+func New(seed uint64, faults Faults, answer func(method string, body []byte) (int, []byte)) *Server {
+	return &Server{Answer: answer, faults: faults, random: rand.New(rand.NewPCG(seed, 1)), files: map[string][]byte{}, paid: map[string]int{}, failed: map[string]int{}}
+}
+
+// Watch calls watch with each request.
+func (s *Server) Watch(watch func(*http.Request)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watch = watch
+}
+
+// Wait waits until the requests so far have been answered, also those of a process that has ended.
+func (s *Server) Wait() { s.open.Wait() }
+
+// Paid returns the number of calls in batches that were answered and so cost something, and of those that were
+// answered more than once.
+func (s *Server) Paid() (calls, twice int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.paid {
+		if calls++; n > 1 {
+			twice++
+		}
+	}
+	return calls, twice
+}
+
+// Made returns the number of calls that were made at once, and of batches.
+func (s *Server) Made() (calls, batches int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.made, len(s.batches)
+}
+
+// Canceled returns how many batches were canceled.
+func (s *Server) Canceled() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.batches {
+		if b.state == "cancelled" {
+			n++
+		}
+	}
+	return n
+}
+
+// Betas returns the features that the headers of the batches name.
+func (s *Server) Betas() (all []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.batches {
+		all = append(all, b.betas)
+	}
+	return all
+}
+
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.open.Add(1)
+	defer s.open.Done()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	watch := s.watch
+	s.mu.Unlock()
+	if watch != nil {
+		watch(r)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	path := strings.TrimPrefix(r.URL.Path, "/v1")
+	isBatch := strings.HasPrefix(path, "/files") || strings.HasPrefix(path, "/batches") || strings.HasPrefix(path, "/messages/batches")
+	switch {
+	case !isBatch:
+		s.made++
+		status, answer := s.Answer("/v1"+path, body)
+		reply(w, status, json.RawMessage(answer))
+	case s.chance(s.faults.Requests):
+		refuse(w, []int{429, 500, 503}[s.random.IntN(3)], "rate_limit_error", "try again")
+	case strings.HasPrefix(path, "/messages"):
+		s.anthropic(w, r, strings.TrimPrefix(path, "/messages/batches"), body)
+	default:
+		s.openai(w, r, path, body)
+	}
+}
+
+func (s *Server) chance(share float64) bool { return share > 0 && s.random.Float64() < share }
+
+func (s *Server) newID(kind string) string {
+	s.serial++
+	return fmt.Sprintf("%s_%04d", kind, s.serial)
+}
+
+func (s *Server) find(id string) *batch {
+	for _, b := range s.batches {
+		if b.id == id {
+			return b
+		}
+	}
+	return nil
+}
+
+func reply(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v) // the client has gone otherwise
+}
+
+// refuse answers with an error that both protocols have.
+func refuse(w http.ResponseWriter, status int, kind, message string) {
+	reply(w, status, map[string]any{"type": "error", "error": map[string]any{"type": kind, "message": message}})
+}
+
+// add creates a batch.
+func (s *Server) add(b *batch) {
+	b.created, b.state = time.Now(), "in_progress"
+	s.batches = append(s.batches, b)
+}
+
+// look answers a look at a batch, which ends at some time.
+func (s *Server) look(b *batch) {
+	if b.state != "in_progress" {
+		return
+	}
+	if s.faults.Full > 0 && len(b.calls) > s.faults.Full {
+		b.state = "failed"
+		return
+	}
+	if b.looks++; b.looks > s.faults.Polls {
+		s.end(b)
+	}
+}
+
+// end makes the calls of a batch, as far as they are made.
+func (s *Server) end(b *batch) {
+	b.state = "completed"
+	order := make([]int, len(b.calls))
+	for i := range order {
+		order[i] = i
+	}
+	if s.faults.Shuffled {
+		s.random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	}
+	format := openaiLine
+	if b.method == "/v1/messages" {
+		format = anthropicLine
+	}
+	for _, i := range order {
+		s.make(b, b.calls[i], format)
+	}
+	if s.faults.Duplicates && len(b.calls) > 0 {
+		first, _, _ := bytes.Cut(b.results, []byte("\n"))
+		b.results = append(append(b.results, first...), '\n')
+		_, answer := s.Answer(b.method, b.calls[0].body)
+		b.results = append(b.results, format("unknown", 200, answer)...)
+	}
+	if s.faults.CutOff {
+		b.results = append(b.results, `{"custom_id":"half`...)
+	}
+}
+
+// fails reports whether a call fails, at most twice.
+func (s *Server) fails(c call, share float64) bool {
+	if s.failed[c.id] >= 2 || !s.chance(share) {
+		return false
+	}
+	s.failed[c.id]++
+	return true
+}
+
+// make makes one call.
+func (s *Server) make(b *batch, c call, format func(id string, status int, answer []byte) []byte) {
+	switch {
+	case s.fails(c, s.faults.Missing):
+	case s.fails(c, s.faults.Unmade):
+		b.state = "expired"
+		b.refused = append(b.refused, format(c.id, 0, nil)...)
+	case s.fails(c, s.faults.Failing):
+		b.refused = append(b.refused, format(c.id, []int{429, 500}[s.random.IntN(2)], []byte(`{"error":{"type":"api_error","message":"overloaded"}}`))...)
+	default:
+		status, answer := s.Answer(b.method, c.body)
+		if status != 200 {
+			b.refused = append(b.refused, format(c.id, status, answer)...)
+			return
+		}
+		s.paid[c.id]++
+		b.results = append(b.results, format(c.id, status, answer)...)
+	}
+}
+
+// cancel cancels a batch.
+func (s *Server) cancel(b *batch) {
+	if b.state == "in_progress" {
+		b.state = "cancelled"
+	}
+}
+
+func line(v any) []byte {
+	text, _ := json.Marshal(v) // of maps and texts
+	return append(text, '\n')
+}

@@ -1,0 +1,62 @@
+package provider
+
+import (
+	"context"
+	"iter"
+
+	"github.com/qtype-dev/qtype/internal/catalogue"
+	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// batchPolicy is that of calls in batches: a batch has no time limit, and what sends batches sends calls again.
+var batchPolicy = model.CallPolicy{MaxAttempts: 1}
+
+// useBatches makes the calls of a model in batches if the options want that, and reports whether they are. A
+// model that only streams is called at once.
+func (c *client) useBatches(m *spec.Model, opts Options) (bool, error) {
+	if opts.Batches == nil || c.batches == nil || c.config.Info.Known != nil && c.config.Info.Known.Streaming == catalogue.StreamsAlways {
+		return false, nil
+	}
+	api, err := c.batches(*m, c.config)
+	if err != nil {
+		return false, err
+	}
+	c.config.Batched = true
+	c.config.HTTP = opts.Batches(m.ID, api, c.config.HTTP)
+	return true, nil
+}
+
+// batched returns the usage of a call in a batch.
+func batched(u model.Usage) model.Usage {
+	u.Tier = catalogue.TierBatch
+	return u
+}
+
+// batchedChat is a chat model whose calls are made in batches.
+type batchedChat struct{ model.Chat }
+
+// Generate forwards the answer of one call.
+func (b batchedChat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
+	return func(yield func(model.Event, error) bool) {
+		for ev, err := range b.Chat.Generate(ctx, req) {
+			if ev.Response != nil {
+				made := *ev.Response
+				made.Usage = batched(made.Usage)
+				ev.Response = &made
+			}
+			if !yield(ev, err) {
+				return
+			}
+		}
+	}
+}
+
+// batchedEmbedder is an embedding model whose calls are made in batches.
+type batchedEmbedder struct{ model.Embedder }
+
+// Embed calls the model.
+func (b batchedEmbedder) Embed(ctx context.Context, texts []string) ([][]float32, model.Usage, error) {
+	vectors, usage, err := b.Embedder.Embed(ctx, texts)
+	return vectors, batched(usage), err
+}

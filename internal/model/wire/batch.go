@@ -1,0 +1,229 @@
+package wire
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/model"
+)
+
+// Batches is the batch API of a provider: many calls that are answered within a day, for less. It is
+// safe for concurrent use. Its errors are an *Error of package model, or the context's.
+type Batches interface {
+	// Limits returns how much a batch can have.
+	Limits() BatchLimits
+	// Method returns the method that a call addresses, such as /v1/messages; empty if batches do not have it.
+	Method(u *url.URL) string
+	// Head returns the headers that all calls of a batch have, without credentials; nil for none.
+	Head(h http.Header) http.Header
+	// Create creates a batch and returns the provider's id. It is not idempotent: after an error that is
+	// temporary the batch may exist.
+	Create(ctx context.Context, b *Batch) (id string, err error)
+	// Find returns the id of a batch that Create has made; empty if there is none. isOther reports whether an id
+	// is that of another batch of the caller.
+	Find(ctx context.Context, b *Batch, isOther func(id string) bool) (id string, err error)
+	// State returns the state of a batch.
+	State(ctx context.Context, id string) (BatchState, error)
+	// Results calls take with the results of a batch that has ended, in any order. Some may be missing. An
+	// error of take is returned.
+	Results(ctx context.Context, id string, take func(BatchResult) error) error
+	// Cancel cancels a batch. Calls that were made keep their results.
+	Cancel(ctx context.Context, id string) error
+	// Delete removes what the provider stores of a batch that has ended.
+	Delete(ctx context.Context, id string) error
+}
+
+// BatchLimits is how much a batch can have.
+type BatchLimits struct {
+	Calls int   // at most
+	Bytes int64 // of all calls as they are sent
+}
+
+// Batch is what a batch is made of.
+type Batch struct {
+	Name   string                             // of letters, digits and hyphens, which no other batch has
+	Method string                             // of all calls
+	Head   http.Header                        // that of all calls
+	Since  time.Time                          // before the first attempt to create it
+	Count  int                                // the number of calls
+	Pause  time.Duration                      // between two looks at another batch, in Find
+	Calls  func() iter.Seq2[BatchCall, error] // reads the calls, each time all of them
+}
+
+// BatchCall is a call in a batch.
+type BatchCall struct {
+	ID   string // unique in the account: at most 64 letters, digits, hyphens and underscores
+	Body []byte // the request of a call that is made at once, in JSON
+}
+
+// BatchResult is the result of a call in a batch.
+type BatchResult struct {
+	ID     string // of the call
+	Status int    // as of a call that is made at once; 0 if it was not made, and costs nothing
+	Body   []byte // the answer, or an error in the form of the provider
+}
+
+// BatchState is the state of a batch.
+type BatchState struct {
+	Word   string       // the provider's word
+	Ended  bool         // there are results, or Failed
+	Failed *BatchFailed // why the provider made none of the calls; nil if it did not refuse the batch
+	Made   int          // calls that have a result, where the provider counts them
+}
+
+// BatchFailed is why a provider refused a whole batch after it was created.
+type BatchFailed struct {
+	Full    bool           // the provider has too many calls waiting: the batch can be created later
+	Message string         // the first error
+	Lines   map[int]string // the errors of single calls, by their place, from 1
+}
+
+// Exchange sends a request that is not that of a model, such as one about a batch, and passes a successful
+// response to read.
+func (s *Server) Exchange(ctx context.Context, r Exchange, read func(*http.Response) error) error {
+	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, r.Body)
+	if err != nil {
+		return s.requestError(err)
+	}
+	if s.addHeaders(req.Header); r.Body != nil {
+		req.ContentLength = r.Size
+		req.Header.Set("Content-Type", r.Type)
+	}
+	for name, values := range r.Header {
+		req.Header[name] = values
+	}
+	if req.Header.Get("User-Agent") == "" {
+		req.Header.Set("User-Agent", httpx.UserAgent())
+	}
+	if s.Authorize != nil {
+		if err := s.Authorize(req, nil); err != nil {
+			return s.authorizationError(ctx, err)
+		}
+	}
+	resp, err := s.http.Do(req)
+	if err != nil {
+		return s.connectionError(ctx, "cannot reach", err)
+	}
+	defer drainAndClose(resp.Body)
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return s.statusError(resp)
+	}
+	return read(resp)
+}
+
+// Exchange is a request that is not that of a model.
+type Exchange struct {
+	Method, URL string
+	Header      http.Header // credentials and versions
+	Type        string      // the media type of the body
+	Body        io.Reader   // nil for none
+	Size        int64       // the length of the body
+}
+
+// ExchangeJSON sends a request with an object, which may be nil, and decodes the answer.
+func (s *Server) ExchangeJSON(ctx context.Context, r Exchange, body, answer any) error {
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return s.requestError(err)
+		}
+		r.Type, r.Body, r.Size = "application/json", bytes.NewReader(text), int64(len(text))
+	}
+	return s.Exchange(ctx, r, func(resp *http.Response) error {
+		return s.whole(ctx, resp, func(raw []byte) error { return json.Unmarshal(raw, answer) })
+	})
+}
+
+// EachLine calls take with each line of a response that has an object in each. Only a line feed ends a line: texts may
+// have other separators.
+func (s *Server) EachLine(ctx context.Context, resp *http.Response, take func(line []byte) error) error {
+	from := bufio.NewReaderSize(resp.Body, 64<<10)
+	for {
+		line, err := readLine(from)
+		if len(bytes.TrimSpace(line)) > 0 {
+			if err := take(line); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return s.connectionError(ctx, "lost the connection to", err)
+		}
+	}
+}
+
+// readLine reads a line of at most MaxAnswer bytes.
+func readLine(from *bufio.Reader) (line []byte, err error) {
+	for {
+		part, err := from.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > MaxAnswer:
+			return nil, ErrTooLong
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return line, err
+		}
+	}
+}
+
+// WriteCalls writes the calls of a batch, each by format.
+func (b *Batch) WriteCalls(w io.Writer, format func(buf []byte, n int, c BatchCall) []byte) error {
+	var buf []byte
+	n := 0
+	for c, err := range b.Calls() {
+		if err != nil {
+			return err
+		}
+		c.Body = bytes.TrimSpace(c.Body)
+		buf = format(buf[:0], n, c)
+		if _, err := w.Write(buf); err != nil {
+			return err
+		}
+		n++
+	}
+	return nil
+}
+
+// Piped returns a body that write writes while it is read, and its length.
+func Piped(write func(io.Writer) error) (body *io.PipeReader, size int64, err error) {
+	var n counter
+	if err := write(&n); err != nil {
+		return nil, 0, err
+	}
+	from, to := io.Pipe()
+	go func() { to.CloseWithError(write(to)) }()
+	return from, int64(n), nil
+}
+
+// counter counts the bytes that are written.
+type counter int64
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
+}
+
+// StatusOf returns the HTTP status of the kind of an error, 500 for an unknown one.
+func StatusOf(kind string) int {
+	if status := wordStatus(kind); status != 0 {
+		return status
+	}
+	return http.StatusInternalServerError
+}
+
+// BatchError returns an error about batches that does not pass.
+func (s *Server) BatchError(format string, args ...any) error {
+	return &model.Error{Model: s.Info.ID, Endpoint: s.Info.Endpoint, Message: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,179 @@
+package waves
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"iter"
+	"net/http"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/model/wire"
+	"github.com/qtype-dev/qtype/internal/textfmt"
+)
+
+type callSeq = iter.Seq2[wire.BatchCall, error]
+
+// headOf decodes the headers of a group.
+func headOf(text string) (h http.Header) {
+	_ = json.Unmarshal([]byte(text), &h) // was encoded by RoundTrip
+	return h
+}
+
+const (
+	// maxTries is how often a call is sent that a batch has not made, or that has failed for a time.
+	maxTries = 3
+	// takeSize is the number of results that are stored together.
+	takeSize = 500
+	// holdTime is how long no batch is created after the provider has refused one because it has too many.
+	holdTime = time.Minute
+)
+
+// passes reports whether a status is that of an error which passes, or of a call that was not made.
+func passes(status int) bool {
+	return status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status < 100 || status >= 500
+}
+
+// collect stores the results of a batch. Its calls without one are sent again.
+func (r *Run) collect(ctx context.Context, b *batch, api *modelBatches) error {
+	var results []wire.BatchResult
+	ignored := 0
+	store := func() error {
+		n, err := r.take(b, results)
+		ignored += n
+		results = results[:0]
+		return err
+	}
+	var stored error
+	err := api.Results(ctx, b.remote, func(res wire.BatchResult) error {
+		if results = append(results, res); len(results) >= takeSize {
+			stored = store()
+		}
+		return stored
+	})
+	if stored == nil {
+		stored = store()
+	}
+	if stored != nil {
+		return stored
+	}
+	if err != nil {
+		return r.passing(ctx, b, err)
+	}
+	again, err := r.end(b, `{"error":{"message":"the batch has no result of the call","type":"batch_result_missing"}}`)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.counts.Repeated, r.counts.Ignored = r.counts.Repeated+again, r.counts.Ignored+ignored
+	r.mu.Unlock()
+	line := "wave %d: batch %s is %s: %s"
+	args := []any{b.wave, b.remote, b.state, textfmt.Count(int64(b.count-again), "result")}
+	if again > 0 {
+		line, args = line+", %s again", append(args, textfmt.Count(int64(again), "call"))
+	}
+	r.report(line, args...)
+	_ = api.Delete(ctx, b.remote) // otherwise the provider does after some days
+	return nil
+}
+
+// take stores results, and returns how many are of no call of the batch, or of one that has an answer.
+func (r *Run) take(b *batch, results []wire.BatchResult) (ignored int, err error) {
+	if len(results) == 0 {
+		return 0, nil
+	}
+	err = r.change(func(tx *sql.Tx) error {
+		ignored = 0
+		for _, res := range results {
+			if passes(res.Status) && !r.isLast(tx, res.ID) { // end sends it again
+				continue
+			}
+			status, body := res.Status, res.Body
+			if status < 100 {
+				status, body = http.StatusServiceUnavailable, []byte(`{"error":{"message":"no batch has made the call","type":"batch_expired"}}`)
+			}
+			done, err := tx.Exec("UPDATE calls SET status = ?, answer = ?, body = NULL WHERE id = ? AND batch = ? AND status = 0", status, body, res.ID, b.id)
+			if err != nil {
+				return err
+			}
+			if n, err := done.RowsAffected(); err != nil || n > 0 {
+				continue
+			}
+			ignored++
+		}
+		return nil
+	})
+	return ignored, err
+}
+
+// isLast reports whether a call was sent as often as it may be.
+func (r *Run) isLast(tx *sql.Tx, id string) bool {
+	var tries int
+	err := tx.QueryRow("SELECT tries FROM calls WHERE id = ?", id).Scan(&tries)
+	return errors.Is(err, sql.ErrNoRows) || tries >= maxTries
+}
+
+// end ends a batch. Calls without an answer are sent again, unless they were sent as often as they may be: then
+// message is their answer.
+func (r *Run) end(b *batch, message string) (again int, err error) {
+	err = r.change(func(tx *sql.Tx) error {
+		_, err := tx.Exec("UPDATE calls SET status = ?, answer = ?, body = NULL WHERE batch = ? AND status = 0 AND tries >= ?", http.StatusServiceUnavailable, message, b.id, maxTries)
+		if err != nil {
+			return err
+		}
+		done, err := tx.Exec("UPDATE calls SET batch = NULL WHERE batch = ? AND status = 0", b.id)
+		if err != nil {
+			return err
+		}
+		n, err := done.RowsAffected()
+		again = int(n)
+		if err == nil {
+			_, err = tx.Exec("UPDATE batches SET done = 1, state = ? WHERE id = ?", b.state, b.id)
+		}
+		return err
+	})
+	return again, err
+}
+
+// refused ends a batch that the provider has refused as a whole. It costs nothing. Calls that the
+// provider names have failed, and the others are sent again; if it names none, all have failed.
+func (r *Run) refused(b *batch, api *modelBatches, why *wire.BatchFailed) error {
+	if why.Full {
+		r.mu.Lock()
+		api.most, api.hold = max(b.count/2, 1), time.Now().Add(min(holdTime, 4*r.Poll(20)))
+		r.mu.Unlock()
+	}
+	message := func(text string) []byte {
+		body, _ := json.Marshal(map[string]any{"error": map[string]string{"message": text, "type": "invalid_request_error"}}) // texts always encode
+		return body
+	}
+	failed := 0
+	err := r.change(func(tx *sql.Tx) error {
+		if why.Full { // no call was made
+			_, err := tx.Exec("UPDATE calls SET tries = 1 WHERE batch = ?", b.id)
+			return err
+		}
+		if len(why.Lines) == 0 {
+			_, err := tx.Exec("UPDATE calls SET status = 400, answer = ?, body = NULL WHERE batch = ? AND status = 0", message(why.Message), b.id)
+			failed = b.count
+			return err
+		}
+		for line, text := range why.Lines {
+			_, err := tx.Exec("UPDATE calls SET status = 400, answer = ?, body = NULL WHERE number = (SELECT number FROM calls WHERE batch = ? ORDER BY number LIMIT 1 OFFSET ?)", message(text), b.id, line-1)
+			if err != nil {
+				return err
+			}
+			failed++
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	again, err := r.end(b, string(message(why.Message)))
+	if err == nil {
+		r.report("wave %d: batch %s was refused: %s; %s again", b.wave, b.remote, why.Message, textfmt.Count(int64(again), "call"))
+	}
+	return err
+}

@@ -1,0 +1,101 @@
+// Package waves makes the calls of models of a run by the batch APIs of their providers, in waves. A run
+// is repeated: in each pass a call whose answer is known returns it at once. Another one is noted, and
+// its row is suspended. At the end of a pass the noted calls are a wave: they are sent as batches, and
+// their answers are stored before the next pass.
+package waves
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/qtype-dev/qtype/memory"
+)
+
+// ErrSuspended is why a row has no result yet: a call that it makes waits for a batch, or an earlier row of its
+// session does.
+var ErrSuspended = fmt.Errorf("the row waits for a batch: %w", memory.ErrSuspended)
+
+// Pass is one pass over the rows. It is safe for concurrent use.
+type Pass struct {
+	run  *Run
+	last bool // calls without an answer are made at once
+
+	mu      sync.Mutex
+	counts  map[[16]byte]uint32 // equal calls so far
+	blocked map[string]bool     // sessions with a suspended row
+}
+
+// NewPass returns a new pass. In the last one a call without an answer is made at once: it differs from the
+// one that an earlier pass has made in its place.
+func (r *Run) NewPass(last bool) *Pass {
+	return &Pass{run: r, last: last, counts: map[[16]byte]uint32{}, blocked: map[string]bool{}}
+}
+
+// Row is a row, or a batch of rows, in a step. Its calls are made in batches.
+type Row struct {
+	pass      *Pass
+	id        string
+	cancel    context.CancelCauseFunc
+	suspended atomic.Bool
+}
+
+type rowKey struct{}
+
+// Enter returns the context of a row in a step, which ends when the row is suspended. The id of the row is
+// the same in each pass. End must be called.
+func (p *Pass) Enter(ctx context.Context, step, id string) (context.Context, *Row) {
+	row := &Row{pass: p, id: fmt.Sprintf("%q %s", step, id)}
+	ctx, row.cancel = context.WithCancelCause(ctx)
+	return context.WithValue(ctx, rowKey{}, row), row
+}
+
+// End ends the step for the row.
+func (w *Row) End() { w.cancel(nil) }
+
+// Suspended reports whether the row is suspended.
+func (w *Row) Suspended() bool { return w.suspended.Load() }
+
+// suspend suspends the row and returns why.
+func (w *Row) suspend() error {
+	w.suspended.Store(true)
+	w.cancel(ErrSuspended)
+	return ErrSuspended
+}
+
+// rowOf returns the row that makes a call; nil for a call of no row.
+func rowOf(ctx context.Context) *Row {
+	row, _ := ctx.Value(rowKey{}).(*Row)
+	return row
+}
+
+// Block blocks the later rows of a session.
+func (p *Pass) Block(session string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.blocked[session] = true
+}
+
+// Blocked reports whether an earlier row of a session is suspended.
+func (p *Pass) Blocked(session string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.blocked[session]
+}
+
+// callID returns the id of a call of a row, which is the same in each pass. Equal calls of a row have
+// different ones.
+func (w *Row) callID(parts ...string) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %q", w.id, parts)
+	var digest [16]byte
+	copy(digest[:], h.Sum(nil))
+	w.pass.mu.Lock()
+	defer w.pass.mu.Unlock()
+	n := w.pass.counts[digest]
+	w.pass.counts[digest] = n + 1
+	return fmt.Sprintf("%s-%d", hex.EncodeToString(digest[:]), n)
+}

@@ -1,0 +1,422 @@
+package waves
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/model/wire"
+	"github.com/qtype-dev/qtype/internal/sqlitefile"
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/model"
+)
+
+// Run is the calls of one run, in a file. It is safe for concurrent use. It implements steps.CallLog.
+type Run struct {
+	// Report receives a line about the progress of batches; nil for none.
+	Report func(line string)
+	// Poll returns how long to wait before a look at batches, after n looks.
+	Poll func(n int) time.Duration
+	// Settle is how long after a creation that may have succeeded a batch is surely listed.
+	Settle time.Duration
+
+	file *sqlitefile.File[statements]
+
+	mu     sync.Mutex
+	apis   map[string]*modelBatches // by the ids of models
+	noted  []call                   // not stored yet
+	failed error                    // why the file is not usable
+	counts Counts
+}
+
+// Counts is what a run has sent.
+type Counts struct {
+	Waves, Batches int
+	Calls          int // in batches
+	Repeated       int // calls that a batch did not make, or that failed for a time, sent again
+	Ignored        int // results of no call, or of a call that has one
+}
+
+// modelBatches is the batch API of a model.
+type modelBatches struct {
+	wire.Batches
+	most int       // calls in a batch that the provider accepts at the moment; 0 for its limit
+	hold time.Time // before which no batch is created
+}
+
+// New returns the run of a file, without touching it.
+func New(path string) *Run {
+	return &Run{
+		Poll: poll, Settle: 30 * time.Second, apis: map[string]*modelBatches{}, file: newFile(path),
+	}
+}
+
+func newFile(path string) *sqlitefile.File[statements] {
+	return sqlitefile.New(path, sqlitefile.Config[statements]{ApplicationID: applicationID, Migrations: migrations, Pragmas: []string{"synchronous(NORMAL)"}, Prepare: prepare})
+}
+
+// poll begins with two seconds and ends with a minute.
+func poll(n int) time.Duration {
+	return min(time.Minute, time.Duration(2*math.Pow(1.5, float64(min(n, 20)))*float64(time.Second)))
+}
+
+// newName returns the name of a batch.
+func newName() string { return strings.ToLower(rand.Text()) }
+
+// Path returns the path of the file.
+func (r *Run) Path() string { return r.file.Path() }
+
+// Exists reports whether there is a file.
+func (r *Run) Exists() bool {
+	_, err := os.Stat(r.file.Path())
+	return err == nil
+}
+
+// Close closes the file.
+func (r *Run) Close() error { return r.file.Close(nil) }
+
+// Remove closes and deletes the file. The run can begin anew.
+func (r *Run) Remove() error {
+	err := r.Close()
+	defer func() { r.file = newFile(r.file.Path()) }()
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if removed := os.Remove(r.file.Path() + suffix); !errors.Is(removed, os.ErrNotExist) {
+			err = errors.Join(err, removed)
+		}
+	}
+	return err
+}
+
+// Counts returns what this process has sent.
+func (r *Run) Counts() Counts {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.counts
+}
+
+// Models returns the ids of the models whose calls are made in batches.
+func (r *Run) Models() map[string]bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := map[string]bool{}
+	for id := range r.apis {
+		all[id] = true
+	}
+	return all
+}
+
+// fail notes that the file is not usable.
+func (r *Run) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failed == nil {
+		r.failed = err
+	}
+}
+
+// Failed returns why the file is not usable; nil if it is.
+func (r *Run) Failed() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed
+}
+
+// report reports progress.
+func (r *Run) report(format string, args ...any) {
+	if r.Report != nil {
+		r.Report(fmt.Sprintf(format, args...))
+	}
+}
+
+// api returns the batch API of a model.
+func (r *Run) api(model string) (*modelBatches, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if api := r.apis[model]; api != nil {
+		return api, nil
+	}
+	return nil, fmt.Errorf("%s has batches of model %s, which the flow does not use", r.file.Path(), model)
+}
+
+// SendOptions changes how calls are sent.
+type SendOptions struct {
+	Most   int  // the number of new calls; the rest waits for the next Send. 0 for all
+	Detach bool // return ErrDetached if the batches are created and have not ended
+}
+
+// Send sends the calls that were noted as batches, waits for their end, and stores the answers. Calls that
+// were not made are sent again. If ctx ends, batches go on: a later process finds them in the file.
+func (r *Run) Send(ctx context.Context, opts SendOptions) error {
+	err := r.planAll(true, opts.Most)
+	for n := 0; err == nil; n++ {
+		var waits bool
+		if waits, err = r.step(ctx, opts.Detach); err != nil || !waits {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(r.Poll(n)):
+		}
+	}
+	return err
+}
+
+// ErrDetached ends a run whose batches another process collects.
+var ErrDetached = errors.New("the batches are sent")
+
+// step plans, creates, reads and collects what can be. It reports whether there is something to wait for.
+func (r *Run) step(ctx context.Context, detach bool) (waits bool, err error) {
+	if err := r.planAll(false, 0); err != nil {
+		return false, err
+	}
+	batches, err := r.live()
+	if err != nil {
+		return false, err
+	}
+	isCreated := true
+	for _, b := range batches {
+		if b.remote == "" {
+			if err := r.create(ctx, b); err != nil {
+				return false, err
+			}
+			isCreated = isCreated && b.remote != ""
+		}
+	}
+	for _, b := range batches {
+		if b.remote != "" {
+			if err := r.read(ctx, b); err != nil {
+				return false, err
+			}
+		}
+	}
+	waits, err = r.hasMore()
+	if waits && err == nil && detach && isCreated {
+		return false, ErrDetached
+	}
+	return waits, err
+}
+
+// hasMore reports whether calls that were sent have no answer.
+func (r *Run) hasMore() (bool, error) {
+	c, err := r.conn()
+	if err != nil {
+		return false, err
+	}
+	var open bool
+	err = c.Read.QueryRow("SELECT EXISTS (SELECT 1 FROM batches WHERE done = 0) OR EXISTS (SELECT 1 FROM calls WHERE batch IS NULL AND status = 0 AND tries > 0)").Scan(&open)
+	return open, r.storeError(err)
+}
+
+// Waiting returns how many calls were noted and not sent.
+func (r *Run) Waiting() (calls int, err error) {
+	r.mu.Lock()
+	err = r.flush()
+	r.mu.Unlock()
+	if err == nil {
+		err = r.Failed()
+	}
+	if err != nil {
+		return 0, err
+	}
+	c, err := r.conn()
+	if err != nil {
+		return 0, err
+	}
+	err = c.Read.QueryRow("SELECT count(*) FROM calls WHERE batch IS NULL AND status = 0 AND tries = 0").Scan(&calls)
+	return calls, r.storeError(err)
+}
+
+// planAll makes batches of the calls that wait: also of new ones, at most most of them unless that is 0, or only
+// of those that are sent again.
+func (r *Run) planAll(isNew bool, most int) error {
+	if isNew {
+		if _, err := r.Waiting(); err != nil { // stores what was noted
+			return err
+		}
+	}
+	limits := func(model string) wire.BatchLimits {
+		api, err := r.api(model)
+		if err != nil {
+			return wire.BatchLimits{Calls: 1, Bytes: 1} // create reports the error
+		}
+		limits := api.Limits()
+		if api.most > 0 {
+			limits.Calls = min(limits.Calls, api.most)
+		}
+		return limits
+	}
+	hold := func(model string) bool {
+		api, err := r.api(model)
+		return err == nil && time.Now().Before(api.hold)
+	}
+	planned, err := r.plan(planning{limits: limits, hold: hold, tries: btoi(!isNew), left: cmp.Or(most, math.MaxInt32)})
+	if planned > 0 {
+		r.mu.Lock()
+		r.counts.Waves++
+		r.counts.Batches += planned
+		r.mu.Unlock()
+	}
+	return err
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// create creates a batch, unless an earlier attempt has created it. After an error that passes it returns nil.
+func (r *Run) create(ctx context.Context, b *batch) error {
+	api, err := r.api(b.model)
+	if err != nil {
+		return err
+	}
+	if b.tries > 0 {
+		if done, err := r.find(ctx, api, b); done || err != nil {
+			return r.passing(ctx, b, err)
+		}
+	}
+	b.tries++
+	if err := r.update(b); err != nil { // before it is created
+		return err
+	}
+	id, err := api.Create(ctx, r.described(b))
+	if failure, ok := errors.AsType[*model.Error](err); ok && failure.Status/100 == 4 && failure.Status != http.StatusRequestTimeout {
+		b.tries-- // it was not created
+		if err := r.update(b); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return r.passing(ctx, b, err)
+	}
+	return r.created(b, id)
+}
+
+// created stores the provider's id of a batch.
+func (r *Run) created(b *batch, id string) error {
+	b.remote = id
+	if err := r.update(b); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.counts.Calls += b.count
+	r.mu.Unlock()
+	r.report("wave %d: %s to model %s in batch %s", b.wave, textfmt.Count(int64(b.count), "call"), b.model, id)
+	return nil
+}
+
+// find looks for a batch that may have been created, also after the time in which a provider may not list it
+// yet. It reports whether it was found.
+func (r *Run) find(ctx context.Context, api *modelBatches, b *batch) (bool, error) {
+	for again := false; ; again = true {
+		id, err := api.Find(ctx, r.described(b), r.isRemote)
+		switch {
+		case err != nil:
+			return false, err
+		case id != "":
+			return true, r.created(b, id)
+		case again:
+			return false, nil
+		}
+		select {
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		case <-time.After(r.Settle):
+		}
+	}
+}
+
+// described returns a batch for its API.
+func (r *Run) described(b *batch) *wire.Batch {
+	return &wire.Batch{Name: b.name, Method: b.method, Head: headOf(b.head), Since: b.since, Count: b.count, Pause: r.Poll(20), Calls: func() callSeq { return r.calls(b) }}
+}
+
+// passing returns nil for an error of a provider that passes: the next look tries again.
+func (r *Run) passing(ctx context.Context, b *batch, err error) error {
+	failure, ok := errors.AsType[*model.Error](err)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case !ok || !failure.Temporary:
+		return fmt.Errorf("wave %d: %w", b.wave, err)
+	}
+	r.report("wave %d: %v; trying again", b.wave, err)
+	if failure.RetryAfter <= 0 {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(min(failure.RetryAfter, 5*time.Minute)):
+	}
+	return nil
+}
+
+// read reads the state of a batch, and collects one that has ended.
+func (r *Run) read(ctx context.Context, b *batch) error {
+	api, err := r.api(b.model)
+	if err != nil {
+		return err
+	}
+	state, err := api.State(ctx, b.remote)
+	if err != nil {
+		return r.passing(ctx, b, err)
+	}
+	if state.Word != b.state {
+		if b.state = state.Word; !state.Ended {
+			r.report("wave %d: batch %s is %s", b.wave, b.remote, b.state)
+		}
+		if err := r.update(b); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !state.Ended:
+		return nil
+	case state.Failed != nil:
+		return r.refused(b, api, state.Failed)
+	}
+	return r.collect(ctx, b, api)
+}
+
+// Cancel cancels the batches that have not ended, and returns how many these are.
+func (r *Run) Cancel(ctx context.Context) (canceled int, err error) {
+	batches, err := r.live()
+	if err != nil {
+		return 0, err
+	}
+	for _, b := range batches {
+		api, found := r.api(b.model)
+		if found != nil || b.remote == "" {
+			continue
+		}
+		if failed := api.Cancel(ctx, b.remote); failed != nil {
+			err = errors.Join(err, fmt.Errorf("batch %s: %w", b.remote, failed))
+			continue
+		}
+		canceled++
+	}
+	return canceled, err
+}
+
+// Live returns how many batches have not ended.
+func (r *Run) Live() (int, error) {
+	if !r.Exists() {
+		return 0, nil
+	}
+	batches, err := r.live()
+	return len(batches), err
+}

@@ -1,0 +1,358 @@
+package waves
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/model/wire"
+	"github.com/qtype-dev/qtype/internal/sqlitefile"
+)
+
+// applicationID marks files of this package.
+const applicationID = 0x71747776 // qtwv
+
+// migrations are the tables: the calls, the batches that they are sent in, and the results of calls of
+// models and tools as steps record them.
+var migrations = []string{`
+CREATE TABLE batches (
+  id INTEGER PRIMARY KEY, wave INTEGER NOT NULL, name TEXT NOT NULL, model TEXT NOT NULL, method TEXT NOT NULL, head TEXT NOT NULL,
+  count INTEGER NOT NULL, since INTEGER NOT NULL, tries INTEGER NOT NULL DEFAULT 0, remote TEXT NOT NULL DEFAULT '', state TEXT NOT NULL DEFAULT '', done INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE calls (
+  number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, model TEXT NOT NULL, method TEXT NOT NULL, head TEXT NOT NULL, body BLOB, size INTEGER NOT NULL,
+  batch INTEGER, tries INTEGER NOT NULL DEFAULT 0, status INTEGER NOT NULL DEFAULT 0, answer BLOB);
+CREATE INDEX calls_batch ON calls (batch);
+CREATE INDEX calls_waiting ON calls (model, method, head) WHERE batch IS NULL AND status = 0;
+CREATE TABLE results (key TEXT PRIMARY KEY, result BLOB NOT NULL);
+`}
+
+// statements are prepared.
+type statements struct{ lookup, note, recorded, record *sql.Stmt }
+
+func prepare(ctx context.Context, write, read *sql.DB) (s statements, err error) {
+	for _, p := range []struct {
+		to   **sql.Stmt
+		db   *sql.DB
+		text string
+	}{
+		{&s.lookup, read, "SELECT status, answer FROM calls WHERE id = ?"},
+		{&s.note, write, "INSERT INTO calls (id, model, method, head, body, size) VALUES (?, ?, ?, ?, ?, ?)"},
+		{&s.recorded, read, "SELECT result FROM results WHERE key = ?"},
+		{&s.record, write, "INSERT OR REPLACE INTO results (key, result) VALUES (?, ?)"},
+	} {
+		if *p.to, err = p.db.PrepareContext(ctx, p.text); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// group is what the calls of a batch share.
+type group struct{ model, method, head string }
+
+// call is a call that waits for a batch.
+type call struct {
+	id string
+	group
+	body []byte
+}
+
+// conn opens the file.
+func (r *Run) conn() (*sqlitefile.Conn[statements], error) {
+	c, err := r.file.Open(context.Background(), true)
+	if err != nil {
+		return nil, r.storeError(err)
+	}
+	return c, nil
+}
+
+// storeError names the file in an error.
+func (r *Run) storeError(err error) error {
+	if err == nil {
+		return nil
+	}
+	_, message := sqlitefile.Diagnose(err)
+	return fmt.Errorf("%s: %s", r.file.Path(), message)
+}
+
+// change runs do in a transaction. It is stored on the disk when change returns.
+func (r *Run) change(do func(*sql.Tx) error) error {
+	c, err := r.conn()
+	if err != nil {
+		return err
+	}
+	if err := c.Change(context.Background(), do); err != nil {
+		return r.storeError(err)
+	}
+	_, err = c.Write.Exec("PRAGMA wal_checkpoint(FULL)")
+	return r.storeError(err)
+}
+
+// noteSize is the number of calls that are stored together.
+const noteSize = 256
+
+// lookup returns what is stored of a call.
+func (r *Run) lookup(id string) (a answer, err error) {
+	c, err := r.conn()
+	if err != nil {
+		return a, err
+	}
+	err = c.Statements.lookup.QueryRow(id).Scan(&a.status, &a.body)
+	if errors.Is(err, sql.ErrNoRows) {
+		return a, nil
+	}
+	a.noted = true
+	return a, r.storeError(err)
+}
+
+// note stores a call.
+func (r *Run) note(c call) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.noted = append(r.noted, c)
+	if len(r.noted) < noteSize {
+		return nil
+	}
+	return r.flush()
+}
+
+// flush stores the calls that were noted. The mutex is locked.
+func (r *Run) flush() error {
+	if len(r.noted) == 0 {
+		return nil
+	}
+	db, err := r.conn()
+	if err != nil {
+		return err
+	}
+	err = db.Change(context.Background(), func(tx *sql.Tx) error {
+		insert := tx.Stmt(db.Statements.note)
+		for _, c := range r.noted {
+			if _, err := insert.Exec(c.id, c.model, c.method, c.head, c.body, len(c.body)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	r.noted = r.noted[:0]
+	return r.storeError(err)
+}
+
+// Recorded returns the result of a call of a model or tool in an earlier pass, nil if there is none. It is
+// a part of steps.CallLog.
+func (r *Run) Recorded(key string) (result []byte) {
+	c, err := r.conn()
+	if err == nil {
+		if err = c.Statements.recorded.QueryRow(key).Scan(&result); errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		err = r.storeError(err)
+	}
+	if err != nil {
+		r.fail(err)
+		return nil
+	}
+	return result
+}
+
+// Record stores the result of a call of a model or tool.
+func (r *Run) Record(_ context.Context, key string, result []byte) error {
+	c, err := r.conn()
+	if err == nil {
+		_, err = c.Statements.record.Exec(key, result)
+		err = r.storeError(err)
+	}
+	if err != nil {
+		r.fail(err)
+	}
+	return err
+}
+
+// batch is a batch as it is stored.
+type batch struct {
+	id, wave int64
+	name     string
+	group
+	count  int
+	since  time.Time
+	tries  int
+	remote string // the provider's id; empty before it is known
+	state  string
+}
+
+// live returns the batches that have not ended.
+func (r *Run) live() (all []*batch, err error) {
+	c, err := r.conn()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := c.Read.Query("SELECT id, wave, name, model, method, head, count, since, tries, remote, state FROM batches WHERE done = 0 ORDER BY id")
+	if err != nil {
+		return nil, r.storeError(err)
+	}
+	defer func() { _ = rows.Close() }() // only read
+	for rows.Next() {
+		var b batch
+		var since int64
+		if err := rows.Scan(&b.id, &b.wave, &b.name, &b.model, &b.method, &b.head, &b.count, &since, &b.tries, &b.remote, &b.state); err != nil {
+			return nil, r.storeError(err)
+		}
+		b.since = time.UnixMilli(since)
+		all = append(all, &b)
+	}
+	return all, r.storeError(rows.Err())
+}
+
+// calls reads the calls of a batch in their order.
+func (r *Run) calls(b *batch) iter.Seq2[wire.BatchCall, error] {
+	return func(yield func(wire.BatchCall, error) bool) {
+		c, err := r.conn()
+		if err != nil {
+			yield(wire.BatchCall{}, err)
+			return
+		}
+		rows, err := c.Read.Query("SELECT id, coalesce(body, '') FROM calls WHERE batch = ? ORDER BY number", b.id)
+		if err != nil {
+			yield(wire.BatchCall{}, r.storeError(err))
+			return
+		}
+		defer func() { _ = rows.Close() }() // only read
+		for rows.Next() {
+			var made wire.BatchCall
+			if err := rows.Scan(&made.ID, &made.Body); err != nil {
+				yield(made, r.storeError(err))
+				return
+			}
+			if !yield(made, nil) {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(wire.BatchCall{}, r.storeError(err))
+		}
+	}
+}
+
+// planning is how calls are assigned to batches.
+type planning struct {
+	limits func(model string) wire.BatchLimits
+	hold   func(model string) bool // whether a model has to wait
+	tries  int                     // calls that were sent less often have to wait
+	left   int                     // how many calls are assigned, at most
+}
+
+// plan assigns the calls that wait to new batches.
+func (r *Run) plan(p planning) (planned int, err error) {
+	err = r.change(func(tx *sql.Tx) error {
+		groups, err := waiting(tx, p.tries)
+		if err != nil || len(groups) == 0 {
+			return err
+		}
+		var wave int64
+		if err := tx.QueryRow("SELECT coalesce(max(wave), 0) + 1 FROM batches").Scan(&wave); err != nil {
+			return err
+		}
+		for _, g := range groups {
+			if p.hold(g.model) {
+				continue
+			}
+			n, err := p.divide(tx, g, wave)
+			if err != nil {
+				return err
+			}
+			planned += n
+		}
+		return nil
+	})
+	return planned, err
+}
+
+// waiting returns the groups of calls that are in no batch.
+func waiting(tx *sql.Tx, tries int) (all []group, err error) {
+	rows, err := tx.Query("SELECT DISTINCT model, method, head FROM calls WHERE batch IS NULL AND status = 0 AND tries >= ? ORDER BY model, method, head", tries)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // only read
+	for rows.Next() {
+		var g group
+		if err := rows.Scan(&g.model, &g.method, &g.head); err != nil {
+			return nil, err
+		}
+		all = append(all, g)
+	}
+	return all, rows.Err()
+}
+
+// lineSize is what a batch adds to each call, at most.
+const lineSize = 256
+
+// divide assigns the calls of a group to batches within the limits of its model.
+func (p *planning) divide(tx *sql.Tx, g group, wave int64) (made int, err error) {
+	limits := p.limits(g.model)
+	for {
+		limits.Calls = min(limits.Calls, p.left)
+		last, count, err := p.prefix(tx, g, limits)
+		if err != nil || count == 0 {
+			return made, err
+		}
+		added, err := tx.Exec("INSERT INTO batches (wave, name, model, method, head, count, since) VALUES (?, ?, ?, ?, ?, ?, ?)", wave, newName(), g.model, g.method, g.head, count, time.Now().UnixMilli())
+		if err != nil {
+			return made, err
+		}
+		id, err := added.LastInsertId()
+		if err != nil {
+			return made, err
+		}
+		_, err = tx.Exec("UPDATE calls SET batch = ?, tries = tries + 1 WHERE batch IS NULL AND status = 0 AND model = ? AND method = ? AND head = ? AND number <= ? AND tries >= ?", id, g.model, g.method, g.head, last, p.tries)
+		if err != nil {
+			return made, err
+		}
+		p.left -= count
+		made++
+	}
+}
+
+// prefix returns the number of the last of the first calls of a group that fit into a batch, and how many
+// they are.
+func (p *planning) prefix(tx *sql.Tx, g group, limits wire.BatchLimits) (last int64, count int, err error) {
+	rows, err := tx.Query("SELECT number, size FROM calls WHERE batch IS NULL AND status = 0 AND model = ? AND method = ? AND head = ? AND tries >= ? ORDER BY number LIMIT ?", g.model, g.method, g.head, p.tries, limits.Calls)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { _ = rows.Close() }() // only read
+	sum := int64(0)
+	for rows.Next() {
+		var number, size int64
+		if err := rows.Scan(&number, &size); err != nil {
+			return 0, 0, err
+		}
+		if sum += size + lineSize; sum > limits.Bytes && count > 0 {
+			break
+		}
+		last, count = number, count+1
+	}
+	return last, count, rows.Err()
+}
+
+// update changes a batch.
+func (r *Run) update(b *batch) error {
+	return r.change(func(tx *sql.Tx) error {
+		_, err := tx.Exec("UPDATE batches SET tries = ?, remote = ?, state = ? WHERE id = ?", b.tries, b.remote, b.state, b.id)
+		return err
+	})
+}
+
+// isRemote reports whether the provider's id of a batch is known.
+func (r *Run) isRemote(id string) bool {
+	c, err := r.conn()
+	if err != nil {
+		return false
+	}
+	var n int
+	err = c.Read.QueryRow("SELECT count(*) FROM batches WHERE remote = ?", id).Scan(&n)
+	return err == nil && n > 0
+}
