@@ -148,15 +148,11 @@ func (o *options) applyToolMocks() {
 	if len(o.tools) == 0 {
 		return
 	}
-	mocks := map[string]*spec.ToolMock{}
-	for _, m := range o.tools {
-		mocks[m.ID] = m
-	}
 	others, approve := o.run.Mocks.Tool, o.run.Approve
 	o.run.Mocks.Tool = func(t spec.Tool) tool.Tool {
-		switch m := mocks[t.EntityID()]; {
-		case m != nil:
-			return tool.NewMock(t, m)
+		switch mocks := tool.MocksOf(o.tools, t.EntityID()); {
+		case mocks != nil:
+			return tool.NewMock(t, mocks...)
 		case others != nil:
 			return others(t)
 		}
@@ -164,7 +160,7 @@ func (o *options) applyToolMocks() {
 	}
 	o.run.Approve = func(ctx context.Context, call tool.Request) (bool, string, error) {
 		switch {
-		case mocks[call.Tool.ID] != nil:
+		case tool.MocksOf(o.tools, call.Tool.ID) != nil:
 			return true, "", nil
 		case approve == nil:
 			return false, "no approver is configured", nil

@@ -175,6 +175,8 @@ type MockRule struct {
 	Match string `yaml:"match"`
 	// After limits the rule to calls whose last message has this role: user or tool.
 	After string `yaml:"after" validate:"omitempty,oneof=user tool"`
+	// Round limits the rule to one of the calls since the newest user message, from 1: tools are called between them.
+	Round int `yaml:"round" validate:"omitempty,gte=1"`
 	// Text is the answer; $1 or ${name} is replaced by what the pattern captured.
 	Text string `yaml:"text"`
 	// Reasoning is what the model thinks before the answer; it is streamed and not stored.

@@ -60,6 +60,8 @@ type ToolMock struct {
 	Positioned
 	// ID is the tool's id.
 	ID string `yaml:"id" jsonschema:"required" names:"tool"`
+	// Arguments limits the mock to calls whose arguments have these values, and any others; a call is answered by the first mock of its tool that fits.
+	Arguments map[string]any `yaml:"arguments"`
 	// Result is the result of every call: a value, or a mapping by the names of the tool's outputs.
 	Result any `yaml:"result"`
 	// Error fails every call with this text.

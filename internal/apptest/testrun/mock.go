@@ -157,14 +157,14 @@ func (e *testEnv) embedder(m *spec.EmbeddingModel) (model.Embedder, error) {
 
 // tool returns the mock of a tool, or nil.
 func (e *testEnv) tool(t spec.Tool) tool.Tool {
-	i := slices.IndexFunc(e.tools, func(d *spec.ToolMock) bool { return d.ID == t.EntityID() })
-	if i < 0 {
+	mocks := tool.MocksOf(e.tools, t.EntityID())
+	if mocks == nil {
 		if recorded := e.replayedServer(t); recorded != nil {
 			return recorded
 		}
 		return e.refusedServer(t)
 	}
-	return tool.NewMock(t, e.tools[i])
+	return tool.NewMock(t, mocks...)
 }
 
 // blockedTransport rejects all requests of a test.

@@ -67,3 +67,21 @@ func TestTrials(t *testing.T) {
 		t.Errorf("more trials than recorded: %q", got)
 	}
 }
+
+// TestToolMock_Arguments checks that the first mock that fits the arguments of a call answers it.
+func TestToolMock_Arguments(t *testing.T) {
+	folder := recordedFolder(t, "http://127.0.0.1:1", `tests:
+  - name: It looks
+    flow: order
+    tools: [{id: find_order, arguments: {number: 7}, result: {status: sent, total: 1, key: x}}, {id: find_order, arguments: {number: 8}, error: no order}, {id: find_order, result: {status: other, total: 3, key: x}}]
+    turns: [{input: 7, expect: [status == "sent"]}, {input: 9, expect: [status == "other"]}, {input: 8, fails: no order}]
+  - name: Nothing fits
+    flow: order
+    tools: [{id: find_order, arguments: {number: 7}, result: {status: sent, total: 1, key: x}}]
+    turns: [{input: 9, fails: no mock of the tool has these arguments}]
+`)
+	t.Setenv("RECORDED_KEY", recordedSecret)
+	if got, _ := runRecorded(t, folder, qtype.TestOptions{}); len(got) > 0 {
+		t.Error(got)
+	}
+}

@@ -274,10 +274,11 @@ type lastMessages struct {
 	newest string // text of the newest message, without what a memory added in front of it
 	user   string // text of the newest user message, likewise
 	last   string // sender of the last message: user, tool, or another role
+	round  int    // 1, and the number of answers since the newest user message
 }
 
 func lastMessagesOf(messages []chat.Message) lastMessages {
-	h := lastMessages{count: len(messages)}
+	h := lastMessages{count: len(messages), round: 1}
 	if h.count == 0 {
 		return h
 	}
@@ -290,6 +291,9 @@ func lastMessagesOf(messages []chat.Message) lastMessages {
 		if msg.Role == chat.User {
 			h.user = msg.TextWithoutMemory()
 			break
+		}
+		if msg.Role == chat.Assistant {
+			h.round++
 		}
 	}
 	return h

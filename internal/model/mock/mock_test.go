@@ -41,6 +41,22 @@ func talk(texts ...string) model.Request {
 	return req
 }
 
+// TestRules_Round checks that a rule can be for one of the calls after a question.
+func TestRules_Round(t *testing.T) {
+	m := build(t, &spec.MockRule{Round: 2, Text: "second"}, &spec.MockRule{Round: 1, Text: "first"}, &spec.MockRule{Text: "later"})
+	messages := []chat.Message{chat.Text(chat.User, "a"), chat.Text(chat.Assistant, "b"), chat.Text(chat.User, "c")}
+	for _, want := range []string{"first", "second", "later"} {
+		answer, err := model.Call(t.Context(), m, model.Request{Messages: messages}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := answer.Message.Text(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		messages = append(messages, answer.Message, chat.Text(chat.Tool, "result"))
+	}
+}
+
 func TestRules(t *testing.T) {
 	rules := []*spec.MockRule{
 		{Match: `(?i)where is (?P<what>\w+) (\d+)`, Text: "${what} $2 is on its way; it cost $10, $${what} or $1x, ${none}."},

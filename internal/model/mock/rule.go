@@ -41,7 +41,7 @@ func compile(r *spec.MockRule) (rule, error) {
 
 // fits reports whether the rule matches, with the captures of its pattern.
 func (r *rule) fits(last lastMessages) (captures, bool) {
-	if r.spec.After != "" && r.spec.After != last.last {
+	if r.spec.After != "" && r.spec.After != last.last || r.spec.Round != 0 && r.spec.Round != last.round {
 		return captures{}, false
 	}
 	if r.pattern == nil {
