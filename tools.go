@@ -1,6 +1,7 @@
 package qtype
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"regexp"
@@ -106,6 +107,7 @@ type TestOptions struct {
 	// AllowEffects lets all tests read and write files, query databases, start programs and
 	// call servers, as if they listed everything under allow.
 	AllowEffects bool
+	Content      []byte             // of the file at the only path, in place of its own; nil to read it
 	Trials       int                // how often each test is run; 0 for as often as its file says
 	Options      []Option           // how applications are read and run
 	Started      func(*TestReport)  // called before the tests of a file are run, or if they cannot be; may be nil
@@ -116,9 +118,13 @@ type TestOptions struct {
 // Test runs the tests in files *.qtype-test.yaml, with mocks in place of models and
 // tools. Of a directory, it runs all such files below it. It stops if ctx is done.
 func Test(ctx context.Context, paths []string, o TestOptions) ([]TestReport, error) {
-	files, err := apptest.Find(paths)
-	if err != nil {
-		return nil, err
+	files := paths
+	if o.Content == nil {
+		found, err := apptest.Find(paths)
+		if err != nil {
+			return nil, err
+		}
+		files = found
 	}
 	var reports []TestReport
 	for _, path := range files {
@@ -135,7 +141,13 @@ func Test(ctx context.Context, paths []string, o TestOptions) ([]TestReport, err
 
 // file runs the tests of one file.
 func (o TestOptions) file(ctx context.Context, path string) (TestReport, error) {
-	file, list := testrun.Load(ctx, path, loader.Options{}, o.open)
+	var read loader.Options
+	if o.Content != nil {
+		read.Open = func(context.Context, string) (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader(o.Content)), nil
+		}
+	}
+	file, list := testrun.Load(ctx, path, read, o.open)
 	r := TestReport{Path: path, Diagnostics: list}
 	var tests []*spec.Test
 	if file != nil {

@@ -59,6 +59,9 @@ func commandsOf(c *cobra.Command) []*cobra.Command {
 		switch {
 		case sub.Hidden || sub.Name() == "help":
 		case sub.HasSubCommands() && sub.Name() != "completion":
+			if sub.HasExample() { // it runs without a subcommand, too
+				all = append(all, sub)
+			}
 			all = append(all, commandsOf(sub)...)
 		default:
 			all = append(all, sub)

@@ -66,6 +66,7 @@ unless it lists them under allow; --allow-effects allows all of them.`,
 	t.trace.addTo(c.Flags())
 	c.Flags().BoolVar(&t.allow, "allow-effects", false, "let all tests read and write files, query databases, start programs and call servers")
 	c.Flags().BoolVarP(&t.quiet, "quiet", "q", false, "print failed tests only")
+	c.AddCommand(newTestFrom(s))
 	return c
 }
 

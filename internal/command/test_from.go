@@ -1,0 +1,212 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/apptest"
+	"github.com/qtype-dev/qtype/internal/apptest/conversation"
+	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/cli/appflags"
+	"github.com/qtype-dev/qtype/internal/memoryview"
+	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// testFromCommand is one call of qtype test from.
+type testFromCommand struct {
+	*cli.Streams
+	memoryview.Selection
+	store  appflags.Store
+	flow   string
+	turn   int64
+	input  string
+	expect []string
+	name   string
+	output string
+}
+
+func newTestFrom(s *cli.Streams) *cobra.Command {
+	t := &testFromCommand{Streams: s}
+	c := &cobra.Command{
+		Use:   "from APP",
+		Short: "Make a test of a stored conversation",
+		Long: `Writes a test with the questions of a conversation, and mocks that answer as the model
+and the tools did. Without --expect it expects the calls of tools of the last turn. Turns
+that do not change the result are left out.`,
+		Example: `  qtype test from app.qtype.yaml --session me -i '{"customer": "c-014"}' -o me.qtype-test.yaml
+  qtype test from app.qtype.yaml --turn 2 -i '{"customer": "c-014"}' --expect 'reply.text contains "refund"'`,
+		Args: cli.Arguments("a document: qtype test from APP"), ValidArgsFunction: cli.YAMLFiles,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := cli.CheckUser(c.Flags()); err != nil {
+				return err
+			}
+			return t.make(c.Context(), args[0])
+		},
+	}
+	f := c.Flags()
+	f.StringVarP(&t.Memory, "memory", "m", "", "`ID` of the memory (default: the only one)")
+	f.StringVarP(&t.Session, "session", "s", "", "`ID` of the session (default: the only one)")
+	f.StringVar(&t.User, "user", "", "`USER` to whom the session belongs")
+	f.Int64Var(&t.turn, "turn", 0, "number of the turn that is tested, `N` (default: the last one)")
+	f.StringVarP(&t.flow, "flow", "f", "", "`ID` of the flow (default: the first one that uses the memory)")
+	f.StringVarP(&t.input, "input", "i", "", "other inputs of the flow: a `JSON` object")
+	f.StringArrayVar(&t.expect, "expect", nil, "what the last turn should have: an `EXPRESSION` over the outputs of the flow")
+	f.StringVar(&t.name, "name", "", "`NAME` of the test (default: the session and the turn)")
+	f.StringVarP(&t.output, "output", "o", "", "write the test to `FILE`, *.qtype-test.yaml (default: standard output)")
+	t.store.AddTo(f)
+	return c
+}
+
+// make makes the test.
+func (t *testFromCommand) make(ctx context.Context, path string) (err error) {
+	file, err := t.file(path)
+	if err != nil {
+		return err
+	}
+	p, list := qtype.Check(ctx, path)
+	if err := list.Err(); err != nil {
+		return err
+	}
+	opts, err := t.store.Options(false)
+	if err != nil {
+		return err
+	}
+	app, err := qtype.New(p, append(opts, qtype.WithWarnings(t.Logger("warning: ")))...)
+	if err != nil {
+		return err
+	}
+	defer appflags.CloseApp(ctx, app, &err)
+	m, session, err := t.Conversation(ctx, app)
+	if err != nil {
+		return err
+	}
+	turns, err := conversation.Read(m.History(ctx, session), t.turn, app.Redactor().String)
+	if err != nil {
+		return fmt.Errorf("session %s: %w", session, err)
+	}
+	source, err := t.source(app.Spec(), m.ID, path, file)
+	if err != nil {
+		return err
+	}
+	source.Name = cmp.Or(t.name, fmt.Sprintf("Session %s, turn %d", app.Redactor().String(session), turns[len(turns)-1].Number))
+	return t.write(ctx, source, turns, file)
+}
+
+// file returns the name that the test file has, or would have.
+func (t *testFromCommand) file(path string) (string, error) {
+	if t.output == "" {
+		base := strings.TrimSuffix(strings.TrimSuffix(path, filepath.Ext(path)), ".qtype")
+		return base + apptest.Suffixes()[0], nil
+	}
+	if !slices.ContainsFunc(apptest.Suffixes(), func(s string) bool { return strings.HasSuffix(t.output, s) }) {
+		return "", terminal.Usagef("-o: a test file is named *%s, not %s", apptest.Suffixes()[0], t.output)
+	}
+	if _, err := os.Lstat(t.output); err == nil {
+		return "", terminal.Usagef("-o: %s exists: use another name", t.output)
+	}
+	return t.output, nil
+}
+
+// source describes the conversation.
+func (t *testFromCommand) source(app *spec.Application, memory, path, file string) (*conversation.Source, error) {
+	s := &conversation.Source{App: app, Expect: t.expect}
+	for _, m := range app.Memories {
+		if m.ID == memory {
+			s.Memory = m
+		}
+	}
+	i := slices.IndexFunc(app.Flows, func(f *spec.Flow) bool {
+		if t.flow != "" {
+			return f.ID == t.flow
+		}
+		return slices.ContainsFunc(f.Plan().Steps, func(p *spec.StepPlan) bool { return slices.Contains(p.Memories(), s.Memory) })
+	})
+	switch {
+	case i < 0 && t.flow != "":
+		return nil, terminal.Usagef("no flow has the id %q; there are: %s", t.flow, textfmt.List(spec.IDs(app.Flows)))
+	case i < 0:
+		return nil, fmt.Errorf("no flow uses memory %s", memory)
+	}
+	s.Flow = app.Flows[i]
+	if t.input != "" {
+		if err := json.Unmarshal([]byte(t.input), &s.Inputs); err != nil {
+			return nil, terminal.Usagef("--input: expected a JSON object with inputs by id")
+		}
+	}
+	if filepath.Clean(apptest.Application(file, "")) != filepath.Clean(path) {
+		relative, err := filepath.Rel(filepath.Dir(file), path)
+		if err != nil {
+			return nil, err
+		}
+		s.Path = filepath.ToSlash(relative)
+	}
+	return s, s.Complete()
+}
+
+// write removes what the test does not need, and writes it.
+func (t *testFromCommand) write(ctx context.Context, s *conversation.Source, turns []*conversation.Turn, file string) error {
+	all, err := t.run(ctx, s, turns, file)
+	if err != nil {
+		return err
+	}
+	kept := conversation.Minimize(turns, func(some []*conversation.Turn) bool {
+		result, err := t.run(ctx, s, some, file)
+		return err == nil && result == all
+	})
+	text, err := s.Write(kept)
+	if err != nil {
+		return err
+	}
+	if t.output == "" {
+		if _, err := fmt.Fprint(t.Out, text); err != nil {
+			return err
+		}
+	} else if err := os.WriteFile(t.output, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("%s: cannot be written: %w", t.output, terminal.Cause(err))
+	}
+	fmt.Fprintf(t.Err, "%d of %s, with %d of the %s of models and tools\n", len(kept), textfmt.Count(int64(len(turns)), "turn"), conversation.Calls(kept), textfmt.Count(int64(conversation.Calls(turns)), "call"))
+	switch {
+	case all != "":
+		fmt.Fprintf(t.Err, "the test fails: %s\n", terminal.Clean(all))
+	case len(t.expect) > 0:
+		fmt.Fprintln(t.Err, "the test passes: the conversation has what you expect")
+	default:
+		fmt.Fprintln(t.Err, "the test passes; --expect adds what the last turn should have had")
+	}
+	return nil
+}
+
+// run runs the test of some turns and returns why it fails; empty if it passes. An error means that the mocks cannot
+// repeat the conversation.
+func (t *testFromCommand) run(ctx context.Context, s *conversation.Source, turns []*conversation.Turn, file string) (string, error) {
+	text, err := s.Write(turns)
+	if err != nil {
+		return "", err
+	}
+	reports, err := qtype.Test(ctx, []string{file}, qtype.TestOptions{Content: []byte(text)})
+	switch {
+	case err != nil:
+		return "", err
+	case reports[0].Diagnostics.Errors() > 0:
+		return "", reports[0].Diagnostics
+	}
+	var why []string
+	for _, d := range reports[0].Outcomes[0].Diagnostics {
+		if d.Code != apptest.Expectation.Code {
+			return "", fmt.Errorf("the conversation cannot be repeated with mocks: %s", d.Message)
+		}
+		why = append(why, strings.TrimSuffix(d.Message+": "+d.Hint, ": "))
+	}
+	return strings.Join(why, "; "), nil
+}
