@@ -170,6 +170,20 @@ async function approvals() {
   }
 }
 
+// A caller who may not decide is not asked, and can go on.
+async function roles() {
+  const agent = agentOf("counter");
+  say(agent, "refund order 8812");
+  let failure;
+  await agent.runAgent({}, {onRunErrorEvent: p => { failure = p.event; }}).catch(() => {});
+  assert.equal(failure.code, "approval_required");
+  assert.match(failure.message, /role:desk/);
+  assert.equal(agent.pendingInterrupts.length, 0);
+  say(agent, "never mind");
+  await agent.runAgent();
+  assert.match(last(agent).content, /never mind/);
+}
+
 async function both() {
   const agent = agentOf("help");
   say(agent, "confirm and refund 12");
@@ -249,7 +263,7 @@ async function state() {
 }
 
 (async () => {
-  for (const test of [turns, setMessages, reasoning, files, frontendTools, parallelTools, serverTool, approvals, both, errors, abandoned, abort, state]) {
+  for (const test of [turns, setMessages, reasoning, files, frontendTools, parallelTools, serverTool, approvals, roles, both, errors, abandoned, abort, state]) {
     try {
       await test();
       await Promise.all(pending.splice(0));

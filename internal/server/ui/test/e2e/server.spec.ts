@@ -92,6 +92,25 @@ test('a stopped answer is there after a reload, and can be sent again', async ({
   await expect(page.getByRole('button', { name: /turn 2, .* replaced/ }).first()).toBeVisible()
 })
 
+test('calls of tools that an edit does not undo are named', async ({ page }) => {
+  await page.goto('chat/talk')
+  await submit(page, 'Please refund order 8812')
+  await page.getByRole('button', { name: 'Approve' }).click()
+  await expect(shown(page, /Here is what I found/)).toBeVisible()
+  await answered(page)
+  await page.getByLabel('Message', { exact: true }).press('ArrowUp')
+  await page.getByLabel('Edit the message').fill('Where is order 8812?')
+  await page.keyboard.press('Enter')
+  const notice = page.getByRole('status').filter({ hasText: 'these calls of tools are not undone' })
+  await expect(notice.getByRole('listitem')).toHaveText(['refund({"order":"8812"})'])
+  await answered(page)
+  await page.getByLabel('Message', { exact: true }).press('ArrowUp')
+  await page.getByLabel('Edit the message').fill('hello')
+  await page.keyboard.press('Enter')
+  await answered(page)
+  await expect(notice.getByRole('listitem')).toHaveText(['find_order({"order":"8812"})'])
+})
+
 test('an error of the model is shown', async ({ page }) => {
   await page.goto('chat/talk')
   await submit(page, 'please fail')
