@@ -257,7 +257,9 @@ func TestAPI_IdempotencyHeader(t *testing.T) {
 		}
 	}
 	s := serve(t, keyed(answer(503, "", "", "Retry-After", "0.001")), keyed(answer(200, "", "")))
-	m := s.declare(t, func(d *spec.APITool) { d.Method, d.Endpoint, d.IdempotencyHeader = "POST", s.URL+"/orders", "Idempotency-Key" })
+	m := s.declare(t, func(d *spec.APITool) {
+		d.Method, d.Endpoint, d.IdempotencyHeader = "POST", s.URL+"/orders", "Idempotency-Key"
+	})
 	call := func(ctx context.Context) {
 		if _, err := m.Call(ctx, nil); err != nil {
 			t.Fatal(err)

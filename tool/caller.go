@@ -14,7 +14,7 @@ type Caller struct {
 	CallID  string // the model's id of the call; empty where a step calls the tool itself
 	Key     string // of the call in the log of a run that can be repeated (steps.CallLog); empty without a log
 
-	Repeat  string // identifies the call among all, and is the same when the run repeats it; empty without a log
+	Repeat string // identifies the call among all, and is the same when the run repeats it; empty without a log
 
 	AuditCall string // identifies the call in an audit log; may be empty
 }
