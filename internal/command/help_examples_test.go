@@ -35,6 +35,7 @@ var exampleFolders = map[string]string{
 	"qtype eval app.qtype-eval.yaml --base":   "qtype eval app.qtype-eval.yaml -o report.json",
 	"qtype serve app.qtype.yaml --host 0.0.0": "(umask 077; qtype serve --hash-key ci >>keys.txt)",
 	"qtype test from":                         "qtype chat app.qtype.yaml -f support -i '{\"customer\": \"c-014\"}' --session me <transcript.jsonl",
+	"qtype eval from":                         "qtype chat app.qtype.yaml -f support -i '{\"customer\": \"c-014\"}' --session me <transcript.jsonl",
 	"qtype memory edit":                       "seq 8 | qtype chat app.qtype.yaml -f support -i '{\"customer\": \"c-014\"}' --session c-1",
 	"qtype memory import app.qtype.yaml --in": "echo hi | qtype chat app.qtype.yaml -f support -i '{\"customer\": \"c-014\"}' --session me && qtype memory export app.qtype.yaml --full --all >all.jsonl && rm -r .qtype",
 	"qtype memory list":                       "qtype chat app.qtype.yaml -f support -i '{\"customer\": \"c-014\"}' --session me <transcript.jsonl",

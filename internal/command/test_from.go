@@ -120,36 +120,47 @@ func (t *testFromCommand) file(path string) (string, error) {
 
 // source describes the conversation.
 func (t *testFromCommand) source(app *spec.Application, memory, path, file string) (*conversation.Source, error) {
-	s := &conversation.Source{App: app, Expect: t.expect}
-	for _, m := range app.Memories {
-		if m.ID == memory {
-			s.Memory = m
-		}
+	s, err := sourceOf(app, memory, t.flow, t.input)
+	if err != nil {
+		return nil, err
 	}
-	i := slices.IndexFunc(app.Flows, func(f *spec.Flow) bool {
-		if t.flow != "" {
-			return f.ID == t.flow
-		}
-		return slices.ContainsFunc(f.Plan().Steps, func(p *spec.StepPlan) bool { return slices.Contains(p.Memories(), s.Memory) })
-	})
-	switch {
-	case i < 0 && t.flow != "":
-		return nil, terminal.Usagef("no flow has the id %q; there are: %s", t.flow, textfmt.List(spec.IDs(app.Flows)))
-	case i < 0:
-		return nil, fmt.Errorf("no flow uses memory %s", memory)
-	}
-	s.Flow = app.Flows[i]
-	if t.input != "" {
-		if err := json.Unmarshal([]byte(t.input), &s.Inputs); err != nil {
-			return nil, terminal.Usagef("--input: expected a JSON object with inputs by id")
-		}
-	}
+	s.Expect = t.expect
 	if filepath.Clean(apptest.Application(file, "")) != filepath.Clean(path) {
 		relative, err := filepath.Rel(filepath.Dir(file), path)
 		if err != nil {
 			return nil, err
 		}
 		s.Path = filepath.ToSlash(relative)
+	}
+	return s, nil
+}
+
+// sourceOf describes the conversations of a memory with a flow, by default the first one that uses it. inputs is a JSON object with
+// inputs that the conversations do not have; empty for none.
+func sourceOf(app *spec.Application, memory, flow, inputs string) (*conversation.Source, error) {
+	s := &conversation.Source{App: app}
+	for _, m := range app.Memories {
+		if m.ID == memory {
+			s.Memory = m
+		}
+	}
+	i := slices.IndexFunc(app.Flows, func(f *spec.Flow) bool {
+		if flow != "" {
+			return f.ID == flow
+		}
+		return slices.ContainsFunc(f.Plan().Steps, func(p *spec.StepPlan) bool { return slices.Contains(p.Memories(), s.Memory) })
+	})
+	switch {
+	case i < 0 && flow != "":
+		return nil, terminal.Usagef("no flow has the id %q; there are: %s", flow, textfmt.List(spec.IDs(app.Flows)))
+	case i < 0:
+		return nil, fmt.Errorf("no flow uses memory %s", memory)
+	}
+	s.Flow = app.Flows[i]
+	if inputs != "" {
+		if err := json.Unmarshal([]byte(inputs), &s.Inputs); err != nil {
+			return nil, terminal.Usagef("--input: expected a JSON object with inputs by id")
+		}
 	}
 	return s, s.Complete()
 }
