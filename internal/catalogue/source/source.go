@@ -120,7 +120,9 @@ func repeatedKeys(text []byte) (paths []string) {
 		_, err = in.Token()
 		return err
 	}
-	for walk("") == nil {
+	var err error
+	for err == nil { // lines have several values
+		err = walk("")
 	}
 	return paths
 }
