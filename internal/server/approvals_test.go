@@ -202,16 +202,16 @@ func TestApprovals_OtherServer(t *testing.T) {
 
 // A caller answers its part of a round in which another call waits for a role. The run goes on when both are there.
 func TestApprovals_MixedRound(t *testing.T) {
-	const text, city = "locate and refund 7", `{\"city\":\"Porto\"}`
+	const text, city = "locate and refund 7", `{\"city\":\"Porto\",\"country\":\"PT\"}`
 	eve, bob := []string{"Test-Principal", "user:eve"}, []string{"Test-Principal", "user:bob", "Test-Role", "desk"}
 	question := `{"id": "m", "role": "user", "content": "` + text + `"}`
 	for name, answer := range map[string]func(s *testServer, run, call string) reply{
 		"REST": func(s *testServer, run, call string) reply {
-			return s.post("/runs/"+run+"/answer", `{"id":"`+call+`","result":{"city":"Porto"}}`, eve...)
+			return s.post("/runs/"+run+"/answer", `{"id":"`+call+`","result":{"city":"Porto","country":"PT"}}`, eve...)
 		},
 		"UI stream": func(s *testServer, run, call string) reply {
 			return s.post("/flows/talk/stream", `{"id":"c","messages":[{"id":"1","role":"user","parts":[{"type":"text","text":"`+text+`"}]},
-				{"id":"msg_`+run+`","role":"assistant","parts":[{"type":"tool-locate","toolCallId":"`+call+`","state":"output-available","input":{},"output":{"city":"Porto"}}]}]}`, eve...)
+				{"id":"msg_`+run+`","role":"assistant","parts":[{"type":"tool-locate","toolCallId":"`+call+`","state":"output-available","input":{},"output":{"city":"Porto","country":"PT"}}]}]}`, eve...)
 		},
 		"AG-UI": func(s *testServer, run, call string) reply {
 			return s.post("/flows/talk/agui", aguiOf("c", question+`, {"id": "msg_`+run+`_1", "role": "assistant", "toolCalls": [{"id": "`+call+`", "type": "function", "function": {"name": "locate", "arguments": "{}"}}]},
@@ -261,7 +261,7 @@ func TestApprovals_MixedRound(t *testing.T) {
 			if got := s.post("/approvals/"+run.ID, `{"id":"`+approval+`","approved":true}`, bob...); got.status != http.StatusOK {
 				t.Fatalf("the decision: %d %s", got.status, got.body)
 			}
-			if events := s.do("GET", "/runs/"+run.ID+"/events", "", eve...).body; !strings.Contains(events, "Porto") || !strings.Contains(events, "R7") || !strings.Contains(events, `"status":"succeeded"`) {
+			if events := s.do("GET", "/runs/"+run.ID+"/events", "", eve...).body; !strings.Contains(events, `"result":{"city":"Porto","country":"PT"}`) || !strings.Contains(events, "R7") || !strings.Contains(events, `"status":"succeeded"`) {
 				t.Errorf("the events are %s", events)
 			}
 			if got := strings.Join(decisions(), ", "); got != "user:eve approved by user:bob" {

@@ -288,6 +288,17 @@ func (a *api) resume(ctx context.Context, t *turn) (*began, error) {
 	return out, err
 }
 
+// resultOf returns the result of a call, which clients send as a text. For a tool of the document, an object
+// or a list has its outputs; a text is the value of the only one.
+func resultOf(run *runs.Run, request, text string) json.RawMessage {
+	declared := slices.ContainsFunc(run.State().Pending, func(r *runs.Request) bool { return r.ID == request && len(r.Schema) > 0 })
+	if start := strings.TrimSpace(text); declared && (strings.HasPrefix(start, "{") || strings.HasPrefix(start, "[")) {
+		return schema.JSONOrText(text)
+	}
+	raw, _ := json.Marshal(text) // a text always encodes
+	return raw
+}
+
 // answer passes the result of one call. A result that was passed before is no error: the
 // client repeats a request.
 func (a *api) answer(ctx context.Context, run *runs.Run, request string, m *message) error {
@@ -295,7 +306,7 @@ func (a *api) answer(ctx context.Context, run *runs.Run, request string, m *mess
 	if m.approved != nil {
 		given.Approved, given.Reason = m.approved, m.Text()
 	} else {
-		given.Result, _ = json.Marshal(m.Text()) // a text always encodes
+		given.Result = resultOf(run, request, m.Text())
 	}
 	err := a.Runs.Answer(ctx, run, given)
 	switch {
