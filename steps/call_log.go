@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/tool"
@@ -18,7 +19,7 @@ import (
 type CallLog interface {
 	// Recorded returns the result that was recorded under a key, nil if there is none.
 	Recorded(key string) []byte
-	// Record records a result. It returns when the result is stored. ctx does not end with the run.
+	// Record records a result. It returns when the result is stored. ctx ends some seconds after the run.
 	Record(ctx context.Context, key string, result []byte) error
 }
 
@@ -87,7 +88,7 @@ func recorded[T any](ctx context.Context, key string, f func(context.Context) (T
 	}
 	raw, err := json.Marshal(result)
 	if err == nil { // also if the run has ended meanwhile: the call may have had an effect
-		storing, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
+		storing, cancel := outlasting(ctx)
 		defer cancel()
 		err = log.Record(storing, key, raw)
 	}
@@ -114,6 +115,16 @@ func beginCall(ctx context.Context, log CallLog) (inner context.Context, end fun
 	}
 	end = sync.OnceFunc(end)
 	return context.WithValue(ctx, openCallKey{}, end), end, nil
+}
+
+// outlasting returns a context that ends abortTimeout after ctx.
+func outlasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(abortTimeout, cancel) })
+	return longer, func() {
+		stop()
+		cancel()
+	}
 }
 
 // withCallKey returns the context of a tool call with its key in the log.
