@@ -54,7 +54,7 @@ func TestRun_ProgressAndResumeOnTerminal(t *testing.T) {
 	c.see("eta ")
 	<-full
 	c.say("\x03")
-	c.see("rows: ")
+	c.see(" rows made of ")
 	c.see(" done")
 	c.see("error: interrupted after ")
 	c.see("continue with: qtype run app.qtype.yaml -I in.csv -o out.csv --resume")

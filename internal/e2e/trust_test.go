@@ -114,6 +114,8 @@ var unrelated = map[string]string{
 	"internal/eval/evalrun/files.go:Write":                  "a flag or a setting of the user",
 	"internal/cli/process.go:setGCPercent":                  "a flag or a setting of the user",
 	"internal/command/mcp.go:assist":                        "a flag or a setting of the user",
+	"internal/command/eval_from.go:make":                    "a flag or a setting of the user",
+	"internal/command/test_from.go:write":                   "a flag or a setting of the user",
 	"internal/terminal/streams.go:Open":                     "a flag or a setting of the user",
 	"internal/cli/appflags/temporal.go:addSecurityTo":       "a flag or a setting of the user",
 	"internal/cli/appflags/temporal.go:AddTo":               "a flag or a setting of the user",
