@@ -53,8 +53,9 @@ func newStages(nodes []*node) []stage {
 		makesMany = makesMany || n.plan.Rows == spec.RowsMany
 	}
 	for _, s := range stages {
-		for _, n := range s.nodes {
-			n.sessions, n.scope = s.sessions, s.scope
+		_, lastTurn := memorySpan(s.nodes)
+		for i, n := range s.nodes {
+			n.sessions, n.scope = s.sessions && i <= lastTurn, s.scope
 			if n.limit > 0 && n.limit < s.workers {
 				n.permits = make(chan struct{}, n.limit)
 			}

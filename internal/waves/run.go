@@ -30,11 +30,12 @@ type Run struct {
 
 	file *sqlitefile.File[statements]
 
-	mu     sync.Mutex
-	apis   map[string]*modelBatches // by the ids of models
-	noted  []call                   // not stored yet
-	failed error                    // why the file is not usable
-	counts Counts
+	mu      sync.Mutex
+	apis    map[string]*modelBatches // by the ids of models
+	noted   []call                   // not stored yet
+	trouble string                   // the error that was reported last
+	failed  error                    // why the file is not usable
+	counts  Counts
 }
 
 // Counts is what a run has sent.
@@ -353,7 +354,10 @@ func (r *Run) passing(ctx context.Context, b *batch, err error) error {
 	case !ok || !failure.Temporary:
 		return fmt.Errorf("wave %d: %w", b.wave, err)
 	}
-	r.report("wave %d: %v; trying again", b.wave, err)
+	if text := err.Error(); text != r.trouble { // once in succession
+		r.trouble = text
+		r.report("wave %d: %s; trying again", b.wave, text)
+	}
 	if failure.RetryAfter <= 0 {
 		return nil
 	}
@@ -412,11 +416,16 @@ func (r *Run) Cancel(ctx context.Context) (canceled int, err error) {
 	return canceled, err
 }
 
-// Live returns how many batches have not ended.
-func (r *Run) Live() (int, error) {
+// Live returns how many batches may be at the provider and have not ended.
+func (r *Run) Live() (n int, err error) {
 	if !r.Exists() {
 		return 0, nil
 	}
 	batches, err := r.live()
-	return len(batches), err
+	for _, b := range batches {
+		if b.tries > 0 {
+			n++
+		}
+	}
+	return n, err
 }
