@@ -31,6 +31,8 @@ func orders(t testing.TB) string {
 		`INSERT INTO orders VALUES ('007', 'ada', '12.50', 1, '2024-02-29', '["pen","ink"]', 'ok', 3)`,
 		`INSERT INTO orders VALUES ('008', 'ada', '7', 0, '2024-03-01', '[]', NULL, NULL)`,
 		`INSERT INTO orders VALUES ('009', 'bob', 'many', 0, '2024-03-02', '{', 'ok', 1)`,
+		"CREATE TABLE times (no TIMESTAMP, note DATETIME)",
+		`INSERT INTO times VALUES ('2024-02-29 12:30:00+02:00', '2024-02-29 12:30:00')`,
 	} {
 		if _, err := db.Exec(s); err != nil {
 			t.Fatal(err)
@@ -68,6 +70,7 @@ func TestSQLSource(t *testing.T) {
 			[]string{"no", "total", "paid", "placed", "items", "note", "qty"}, map[string]any{"customer": "ada", "wanted": "kept"},
 			[]string{`{"customer":"ada","no":"007","total":12.5,"paid":true,"placed":"2024-02-29","items":["pen","ink"],"note":"ok","qty":3,"wanted":"kept"}`,
 				`{"customer":"ada","no":"008","total":7,"paid":false,"placed":"2024-03-01","items":[],"note":null,"qty":null,"wanted":"kept"}`}},
+		{"times with a zone and without", "SELECT * FROM times", nil, []string{"no", "note"}, nil, []string{`{"no":"2024-02-29T10:30:00Z","note":"2024-02-29T12:30:00"}`}},
 		{"no rows", ada, []string{"customer"}, []string{"no"}, map[string]any{"customer": "' OR 1=1 --"}, nil},
 		{"a result row that does not fit fails alone", "SELECT no, total FROM orders ORDER BY no DESC", nil, []string{"no", "total"}, nil,
 			[]string{`error: result row 1: total: expected float, got "many"`, `{"no":"008","total":7}`, `{"no":"007","total":12.5}`}},
