@@ -100,23 +100,16 @@ Without metrics the output is compared with the column expected.`,
 
 // check rejects flags that exclude each other or have no effect.
 func (e *evalCommand) check() error {
+	if err := e.checkNumbers(); err != nil {
+		return err
+	}
 	switch {
-	case e.Limit < 0, e.flags.Changed("limit") && e.Limit == 0:
-		return terminal.Usagef("--limit cannot be %d: expected a positive number of rows", e.Limit)
-	case e.Trials < 0 || e.Trials > spec.MaxTrials, e.flags.Changed("trials") && e.Trials == 0:
-		return terminal.Usagef("--trials cannot be %d: expected a number from 1 to %d", e.Trials, spec.MaxTrials)
-	case !(e.Until >= 0 && e.Until < 0.5), e.flags.Changed("until") && e.Until == 0:
-		return terminal.Usagef("--until cannot be %v: expected a number between 0 and 0.5", e.Until)
-	case e.Until > 0 && e.failed != "":
-		return terminal.Usagef("--until and --only-failed exclude each other: failed rows are no sample of all")
-	case e.Workers < 1:
-		return terminal.Usagef("--workers cannot be %d: expected a positive number", e.Workers)
-	case !(e.MaxRegression >= 0):
-		return terminal.Usagef("--max-regression cannot be %v: expected a number from 0", e.MaxRegression)
 	case e.flags.Changed("max-regression") && e.baseline == "":
 		return terminal.Usagef("--max-regression requires --baseline")
 	case e.flags.Changed("gate") && e.baseline == "":
 		return terminal.Usagef("--gate requires --baseline")
+	case e.Until > 0 && e.failed != "":
+		return terminal.Usagef("--until and --only-failed exclude each other: failed rows are no sample of all")
 	case e.failed != "" && e.baseline != "":
 		return terminal.Usagef("--only-failed and --baseline exclude each other: the means would be of different rows")
 	case e.Resume && e.Restart:
@@ -132,6 +125,23 @@ func (e *evalCommand) check() error {
 		}
 	}
 	return e.clients.Audit.Check(e.output, e.html, e.Data)
+}
+
+// checkNumbers rejects numbers that are out of range.
+func (e *evalCommand) checkNumbers() error {
+	switch {
+	case e.Limit < 0, e.flags.Changed("limit") && e.Limit == 0:
+		return terminal.Usagef("--limit cannot be %d: expected a positive number of rows", e.Limit)
+	case e.Trials < 0 || e.Trials > spec.MaxTrials, e.flags.Changed("trials") && e.Trials == 0:
+		return terminal.Usagef("--trials cannot be %d: expected a number from 1 to %d", e.Trials, spec.MaxTrials)
+	case !(e.Until >= 0 && e.Until < 0.5), e.flags.Changed("until") && e.Until == 0:
+		return terminal.Usagef("--until cannot be %v: expected a number between 0 and 0.5", e.Until)
+	case e.Workers < 1:
+		return terminal.Usagef("--workers cannot be %d: expected a positive number", e.Workers)
+	case !(e.MaxRegression >= 0):
+		return terminal.Usagef("--max-regression cannot be %v: expected a number from 0", e.MaxRegression)
+	}
+	return nil
 }
 
 func (e *evalCommand) run(ctx context.Context) error {

@@ -70,23 +70,30 @@ unless it lists them under allow; --allow-effects allows all of them.`,
 	return c
 }
 
-// all runs the tests at the paths.
-func (t *testCommand) all(ctx context.Context, paths []string) (err error) {
+// options returns what the flags say.
+func (t *testCommand) options() (o qtype.TestOptions, err error) {
 	names, err := regexp.Compile(t.run)
 	if err != nil {
-		return terminal.Usagef("--run: invalid regular expression %q", t.run)
+		return o, terminal.Usagef("--run: invalid regular expression %q", t.run)
 	}
 	modes := map[string]qtype.TestRecordMode{"": qtype.TestReplay, "all": qtype.TestRecord, "missing": qtype.TestRecordMissing}
 	mode, known := modes[t.record]
 	switch {
 	case !known:
-		return terminal.Usagef("--record: %q is unknown: use --record or --record=missing", t.record)
+		return o, terminal.Usagef("--record: %q is unknown: use --record or --record=missing", t.record)
 	case t.flags.Changed("trials") && (t.trials < 1 || t.trials > spec.MaxTrials):
-		return terminal.Usagef("--trials cannot be %d: expected a number from 1 to %d", t.trials, spec.MaxTrials)
+		return o, terminal.Usagef("--trials cannot be %d: expected a number from 1 to %d", t.trials, spec.MaxTrials)
 	case t.prune && t.run != "":
-		return terminal.Usagef("--remove-stale and --run exclude each other: the other tests may use the recordings")
+		return o, terminal.Usagef("--remove-stale and --run exclude each other: the other tests may use the recordings")
 	}
-	if err := t.trace.check(); err != nil {
+	log := qtype.WithLog(func(line string) { fmt.Fprintln(t.Err, line) })
+	return qtype.TestOptions{Names: names, Record: mode, Prune: t.prune, AllowEffects: t.allow, Trials: t.trials, Options: []qtype.Option{log}}, t.trace.check()
+}
+
+// all runs the tests at the paths.
+func (t *testCommand) all(ctx context.Context, paths []string) (err error) {
+	o, err := t.options()
+	if err != nil {
 		return err
 	}
 	trace, err := t.trace.open(t.Streams, redact.From(ctx), "turn", "tests")
@@ -98,7 +105,6 @@ func (t *testCommand) all(ctx context.Context, paths []string) (err error) {
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}
-	o := qtype.TestOptions{Names: names, Record: mode, Prune: t.prune, AllowEffects: t.allow, Trials: t.trials, Options: []qtype.Option{qtype.WithLog(func(line string) { fmt.Fprintln(t.Err, line) })}}
 	printer := &testrun.Printer{Out: t.Out, Quiet: t.quiet, Diagnostics: t.DiagnosticOptions(t.OutTerminal)}
 	if t.format.Value == "text" {
 		o.Started, o.Finished, o.Ended = printer.Started, printer.Finished, printer.Ended
