@@ -27,6 +27,9 @@ func (cfg *Config) Check(isSet func(flag string) bool) error {
 	if err := cfg.checkLimits(isSet); err != nil {
 		return err
 	}
+	if err := cfg.checkBatches(); err != nil {
+		return err
+	}
 	if err := cfg.checkFile("-o", cfg.Output); err != nil {
 		return err
 	}
@@ -69,14 +72,21 @@ func (cfg *Config) checkLimits(isSet func(string) bool) error {
 		return terminal.Usagef("--resume and --restart exclude each other")
 	case cfg.RetryFailed && !cfg.Resume:
 		return terminal.Usagef("--retry-failed requires --resume")
+	case (cfg.Resume || cfg.Restart) && (cfg.InputFile == "" || cfg.Output == ""):
+		return terminal.Usagef("--resume and --restart require -I and -o: only a run from file to file can be resumed")
+	}
+	return nil
+}
+
+// checkBatches rejects settings of batches that have no effect.
+func (cfg *Config) checkBatches() error {
+	switch {
 	case cfg.Detach && cfg.Waves == nil:
 		return terminal.Usagef("--detach requires --batch")
 	case cfg.Waves != nil && (cfg.InputFile == "" || cfg.Output == ""):
 		return terminal.Usagef("--batch requires -I and -o: the calls of many rows are sent together, and a run must be able to wait")
 	case cfg.Waves != nil && cfg.RetryFailed:
 		return terminal.Usagef("--batch and --retry-failed exclude each other: write failed rows with --errors, and run them with -I")
-	case (cfg.Resume || cfg.Restart) && (cfg.InputFile == "" || cfg.Output == ""):
-		return terminal.Usagef("--resume and --restart require -I and -o: only a run from file to file can be resumed")
 	}
 	return nil
 }

@@ -204,8 +204,6 @@ func (j *job) execute(ctx context.Context) error {
 		err = fmt.Errorf("%w after %s", errInterrupted, textfmt.Count(done, "row"))
 	}
 	switch {
-	case errors.Is(err, waves.ErrDetached):
-		return errors.Join(j.detached(), j.journal.end(false))
 	case broken && j.Output != "": // the fixed input is another run: this one cannot be resumed
 		err = fmt.Errorf("%w: %s was not written", err, j.Output)
 	case err != nil && !broken:
@@ -225,6 +223,9 @@ func (j *job) execute(ctx context.Context) error {
 
 // explainUnfinished adds that the output was not written, and how to resume the run.
 func (j *job) explainUnfinished(err error) error {
+	if errors.Is(err, waves.ErrDetached) {
+		return j.detached()
+	}
 	if j.Output == "" || errors.Is(err, checkpoint.ErrBusy) {
 		return err
 	}

@@ -27,7 +27,8 @@ var ErrDetached = errors.New("the run waits for batches")
 
 // checkWaves rejects a run that would forget the batches of an earlier one.
 func (cfg *Config) checkWaves() error {
-	if _, err := os.Stat(WavesPath(cfg.Output)); err != nil || cfg.Waves != nil && (cfg.Resume || cfg.Restart) {
+	_, missing := os.Stat(WavesPath(cfg.Output))
+	if isNew := missing != nil; isNew || cfg.Waves != nil && (cfg.Resume || cfg.Restart) {
 		return nil
 	}
 	return fmt.Errorf("%s has the batches of an interrupted run: continue it with --batch --resume, or cancel them and start over with --batch --restart", WavesPath(cfg.Output))
@@ -354,7 +355,7 @@ func (j *job) detached() error {
 		return err
 	}
 	fmt.Fprintf(j.Streams.Err, "waiting for %s; collect the answers with: %s\n", countBatches(n), terminal.Clean(resumeCommand(j.Command)))
-	return errors.Join(ErrDetached, j.Waves.Close())
+	return ErrDetached
 }
 
 // waves returns a line with the batches of the run; empty without any.

@@ -93,7 +93,7 @@ func (r *Run) take(b *batch, results []wire.BatchResult) (ignored int, err error
 			if status < 100 {
 				status, body = http.StatusServiceUnavailable, []byte(`{"error":{"message":"no batch has made the call","type":"batch_expired"}}`)
 			}
-			done, err := tx.Exec("UPDATE calls SET status = ?, answer = ?, body = NULL WHERE id = ? AND batch = ? AND status = 0", status, body, res.ID, b.id)
+			done, err := tx.ExecContext(context.Background(), "UPDATE calls SET status = ?, answer = ?, body = NULL WHERE id = ? AND batch = ? AND status = 0", status, body, res.ID, b.id)
 			if err != nil {
 				return err
 			}
@@ -110,7 +110,7 @@ func (r *Run) take(b *batch, results []wire.BatchResult) (ignored int, err error
 // isLast reports whether a call was sent as often as it may be.
 func (r *Run) isLast(tx *sql.Tx, id string) bool {
 	var tries int
-	err := tx.QueryRow("SELECT tries FROM calls WHERE id = ?", id).Scan(&tries)
+	err := tx.QueryRowContext(context.Background(), "SELECT tries FROM calls WHERE id = ?", id).Scan(&tries)
 	return errors.Is(err, sql.ErrNoRows) || tries >= maxTries
 }
 
@@ -118,18 +118,18 @@ func (r *Run) isLast(tx *sql.Tx, id string) bool {
 // message is their answer.
 func (r *Run) end(b *batch, message string) (again int, err error) {
 	err = r.change(func(tx *sql.Tx) error {
-		_, err := tx.Exec("UPDATE calls SET status = ?, answer = ?, body = NULL WHERE batch = ? AND status = 0 AND tries >= ?", http.StatusServiceUnavailable, message, b.id, maxTries)
+		_, err := tx.ExecContext(context.Background(), "UPDATE calls SET status = ?, answer = ?, body = NULL WHERE batch = ? AND status = 0 AND tries >= ?", http.StatusServiceUnavailable, message, b.id, maxTries)
 		if err != nil {
 			return err
 		}
-		done, err := tx.Exec("UPDATE calls SET batch = NULL WHERE batch = ? AND status = 0", b.id)
+		done, err := tx.ExecContext(context.Background(), "UPDATE calls SET batch = NULL WHERE batch = ? AND status = 0", b.id)
 		if err != nil {
 			return err
 		}
 		n, err := done.RowsAffected()
 		again = int(n)
 		if err == nil {
-			_, err = tx.Exec("UPDATE batches SET done = 1, state = ? WHERE id = ?", b.state, b.id)
+			_, err = tx.ExecContext(context.Background(), "UPDATE batches SET done = 1, state = ? WHERE id = ?", b.state, b.id)
 		}
 		return err
 	})
@@ -151,16 +151,16 @@ func (r *Run) refused(b *batch, api *modelBatches, why *wire.BatchFailed) error 
 	failed := 0
 	err := r.change(func(tx *sql.Tx) error {
 		if why.Full { // no call was made
-			_, err := tx.Exec("UPDATE calls SET tries = 1 WHERE batch = ?", b.id)
+			_, err := tx.ExecContext(context.Background(), "UPDATE calls SET tries = 1 WHERE batch = ?", b.id)
 			return err
 		}
 		if len(why.Lines) == 0 {
-			_, err := tx.Exec("UPDATE calls SET status = 400, answer = ?, body = NULL WHERE batch = ? AND status = 0", message(why.Message), b.id)
+			_, err := tx.ExecContext(context.Background(), "UPDATE calls SET status = 400, answer = ?, body = NULL WHERE batch = ? AND status = 0", message(why.Message), b.id)
 			failed = b.count
 			return err
 		}
 		for line, text := range why.Lines {
-			_, err := tx.Exec("UPDATE calls SET status = 400, answer = ?, body = NULL WHERE number = (SELECT number FROM calls WHERE batch = ? ORDER BY number LIMIT 1 OFFSET ?)", message(text), b.id, line-1)
+			_, err := tx.ExecContext(context.Background(), "UPDATE calls SET status = 400, answer = ?, body = NULL WHERE number = (SELECT number FROM calls WHERE batch = ? ORDER BY number LIMIT 1 OFFSET ?)", message(text), b.id, line-1)
 			if err != nil {
 				return err
 			}

@@ -213,7 +213,7 @@ func (r *Run) hasMore() (bool, error) {
 		return false, err
 	}
 	var open bool
-	err = c.Read.QueryRow("SELECT EXISTS (SELECT 1 FROM batches WHERE done = 0) OR EXISTS (SELECT 1 FROM calls WHERE batch IS NULL AND status = 0 AND tries > 0)").Scan(&open)
+	err = c.Read.QueryRowContext(context.Background(), "SELECT EXISTS (SELECT 1 FROM batches WHERE done = 0) OR EXISTS (SELECT 1 FROM calls WHERE batch IS NULL AND status = 0 AND tries > 0)").Scan(&open)
 	return open, r.storeError(err)
 }
 
@@ -232,11 +232,11 @@ func (r *Run) Waiting() (calls int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	err = c.Read.QueryRow("SELECT count(*) FROM calls WHERE batch IS NULL AND status = 0 AND tries = 0").Scan(&calls)
+	err = c.Read.QueryRowContext(context.Background(), "SELECT count(*) FROM calls WHERE batch IS NULL AND status = 0 AND tries = 0").Scan(&calls)
 	return calls, r.storeError(err)
 }
 
-// planAll makes batches of the calls that wait: also of new ones, at most most of them unless that is 0, or only
+// planAll makes batches of the calls that wait: also of new ones, not more than most unless that is 0, or only
 // of those that are sent again.
 func (r *Run) planAll(isNew bool, most int) error {
 	if isNew {

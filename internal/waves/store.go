@@ -87,7 +87,7 @@ func (r *Run) change(do func(*sql.Tx) error) error {
 	if err := c.Change(context.Background(), do); err != nil {
 		return r.storeError(err)
 	}
-	_, err = c.Write.Exec("PRAGMA wal_checkpoint(FULL)")
+	_, err = c.Write.ExecContext(context.Background(), "PRAGMA wal_checkpoint(FULL)")
 	return r.storeError(err)
 }
 
@@ -100,7 +100,7 @@ func (r *Run) lookup(id string) (a answer, err error) {
 	if err != nil {
 		return a, err
 	}
-	err = c.Statements.lookup.QueryRow(id).Scan(&a.status, &a.body)
+	err = c.Statements.lookup.QueryRowContext(context.Background(), id).Scan(&a.status, &a.body)
 	if errors.Is(err, sql.ErrNoRows) {
 		return a, nil
 	}
@@ -129,9 +129,9 @@ func (r *Run) flush() error {
 		return err
 	}
 	err = db.Change(context.Background(), func(tx *sql.Tx) error {
-		insert := tx.Stmt(db.Statements.note)
+		insert := tx.StmtContext(context.Background(), db.Statements.note)
 		for _, c := range r.noted {
-			if _, err := insert.Exec(c.id, c.model, c.method, c.head, c.body, len(c.body)); err != nil {
+			if _, err := insert.ExecContext(context.Background(), c.id, c.model, c.method, c.head, c.body, len(c.body)); err != nil {
 				return err
 			}
 		}
@@ -146,7 +146,7 @@ func (r *Run) flush() error {
 func (r *Run) Recorded(key string) (result []byte) {
 	c, err := r.conn()
 	if err == nil {
-		if err = c.Statements.recorded.QueryRow(key).Scan(&result); errors.Is(err, sql.ErrNoRows) {
+		if err = c.Statements.recorded.QueryRowContext(context.Background(), key).Scan(&result); errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
 		err = r.storeError(err)
@@ -162,7 +162,7 @@ func (r *Run) Recorded(key string) (result []byte) {
 func (r *Run) Record(_ context.Context, key string, result []byte) error {
 	c, err := r.conn()
 	if err == nil {
-		_, err = c.Statements.record.Exec(key, result)
+		_, err = c.Statements.record.ExecContext(context.Background(), key, result)
 		err = r.storeError(err)
 	}
 	if err != nil {
@@ -189,7 +189,7 @@ func (r *Run) live() (all []*batch, err error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := c.Read.Query("SELECT id, wave, name, model, method, head, count, since, tries, remote, state FROM batches WHERE done = 0 ORDER BY id")
+	rows, err := c.Read.QueryContext(context.Background(), "SELECT id, wave, name, model, method, head, count, since, tries, remote, state FROM batches WHERE done = 0 ORDER BY id")
 	if err != nil {
 		return nil, r.storeError(err)
 	}
@@ -214,7 +214,7 @@ func (r *Run) calls(b *batch) iter.Seq2[wire.BatchCall, error] {
 			yield(wire.BatchCall{}, err)
 			return
 		}
-		rows, err := c.Read.Query("SELECT id, coalesce(body, '') FROM calls WHERE batch = ? ORDER BY number", b.id)
+		rows, err := c.Read.QueryContext(context.Background(), "SELECT id, coalesce(body, '') FROM calls WHERE batch = ? ORDER BY number", b.id)
 		if err != nil {
 			yield(wire.BatchCall{}, r.storeError(err))
 			return
@@ -252,7 +252,7 @@ func (r *Run) plan(p planning) (planned int, err error) {
 			return err
 		}
 		var wave int64
-		if err := tx.QueryRow("SELECT coalesce(max(wave), 0) + 1 FROM batches").Scan(&wave); err != nil {
+		if err := tx.QueryRowContext(context.Background(), "SELECT coalesce(max(wave), 0) + 1 FROM batches").Scan(&wave); err != nil {
 			return err
 		}
 		for _, g := range groups {
@@ -272,7 +272,7 @@ func (r *Run) plan(p planning) (planned int, err error) {
 
 // waiting returns the groups of calls that are in no batch.
 func waiting(tx *sql.Tx, tries int) (all []group, err error) {
-	rows, err := tx.Query("SELECT DISTINCT model, method, head FROM calls WHERE batch IS NULL AND status = 0 AND tries >= ? ORDER BY model, method, head", tries)
+	rows, err := tx.QueryContext(context.Background(), "SELECT DISTINCT model, method, head FROM calls WHERE batch IS NULL AND status = 0 AND tries >= ? ORDER BY model, method, head", tries)
 	if err != nil {
 		return nil, err
 	}
@@ -299,7 +299,7 @@ func (p *planning) divide(tx *sql.Tx, g group, wave int64) (made int, err error)
 		if err != nil || count == 0 {
 			return made, err
 		}
-		added, err := tx.Exec("INSERT INTO batches (wave, name, model, method, head, count, since) VALUES (?, ?, ?, ?, ?, ?, ?)", wave, newName(), g.model, g.method, g.head, count, time.Now().UnixMilli())
+		added, err := tx.ExecContext(context.Background(), "INSERT INTO batches (wave, name, model, method, head, count, since) VALUES (?, ?, ?, ?, ?, ?, ?)", wave, newName(), g.model, g.method, g.head, count, time.Now().UnixMilli())
 		if err != nil {
 			return made, err
 		}
@@ -307,7 +307,7 @@ func (p *planning) divide(tx *sql.Tx, g group, wave int64) (made int, err error)
 		if err != nil {
 			return made, err
 		}
-		_, err = tx.Exec("UPDATE calls SET batch = ?, tries = tries + 1 WHERE batch IS NULL AND status = 0 AND model = ? AND method = ? AND head = ? AND number <= ? AND tries >= ?", id, g.model, g.method, g.head, last, p.tries)
+		_, err = tx.ExecContext(context.Background(), "UPDATE calls SET batch = ?, tries = tries + 1 WHERE batch IS NULL AND status = 0 AND model = ? AND method = ? AND head = ? AND number <= ? AND tries >= ?", id, g.model, g.method, g.head, last, p.tries)
 		if err != nil {
 			return made, err
 		}
@@ -319,7 +319,7 @@ func (p *planning) divide(tx *sql.Tx, g group, wave int64) (made int, err error)
 // prefix returns the number of the last of the first calls of a group that fit into a batch, and how many
 // they are.
 func (p *planning) prefix(tx *sql.Tx, g group, limits wire.BatchLimits) (last int64, count int, err error) {
-	rows, err := tx.Query("SELECT number, size FROM calls WHERE batch IS NULL AND status = 0 AND model = ? AND method = ? AND head = ? AND tries >= ? ORDER BY number LIMIT ?", g.model, g.method, g.head, p.tries, limits.Calls)
+	rows, err := tx.QueryContext(context.Background(), "SELECT number, size FROM calls WHERE batch IS NULL AND status = 0 AND model = ? AND method = ? AND head = ? AND tries >= ? ORDER BY number LIMIT ?", g.model, g.method, g.head, p.tries, limits.Calls)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -341,7 +341,7 @@ func (p *planning) prefix(tx *sql.Tx, g group, limits wire.BatchLimits) (last in
 // update changes a batch.
 func (r *Run) update(b *batch) error {
 	return r.change(func(tx *sql.Tx) error {
-		_, err := tx.Exec("UPDATE batches SET tries = ?, remote = ?, state = ? WHERE id = ?", b.tries, b.remote, b.state, b.id)
+		_, err := tx.ExecContext(context.Background(), "UPDATE batches SET tries = ?, remote = ?, state = ? WHERE id = ?", b.tries, b.remote, b.state, b.id)
 		return err
 	})
 }
@@ -353,6 +353,6 @@ func (r *Run) isRemote(id string) bool {
 		return false
 	}
 	var n int
-	err = c.Read.QueryRow("SELECT count(*) FROM batches WHERE remote = ?", id).Scan(&n)
+	err = c.Read.QueryRowContext(context.Background(), "SELECT count(*) FROM batches WHERE remote = ?", id).Scan(&n)
 	return err == nil && n > 0
 }

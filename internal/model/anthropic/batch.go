@@ -217,7 +217,7 @@ func takeResult(line []byte, take func(wire.BatchResult) error) error {
 			Error   json.RawMessage `json:"error"`
 		} `json:"result"`
 	}
-	if json.Unmarshal(line, &got) != nil || got.ID == "" {
+	if isRead := json.Unmarshal(line, &got) == nil; !isRead || got.ID == "" {
 		return nil
 	}
 	result := wire.BatchResult{ID: got.ID}

@@ -225,7 +225,7 @@ func takeResult(line []byte, take func(wire.BatchResult) error) error {
 			Body   json.RawMessage `json:"body"`
 		} `json:"response"`
 	}
-	if json.Unmarshal(line, &got) != nil || got.ID == "" {
+	if isRead := json.Unmarshal(line, &got) == nil; !isRead || got.ID == "" {
 		return nil
 	}
 	result := wire.BatchResult{ID: got.ID}

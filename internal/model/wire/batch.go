@@ -110,7 +110,7 @@ func (s *Server) Exchange(ctx context.Context, r Exchange, read func(*http.Respo
 			return s.authorizationError(ctx, err)
 		}
 	}
-	resp, err := s.http.Do(req)
+	resp, err := s.http.Do(req) //nolint:bodyclose // drainAndClose closes it
 	if err != nil {
 		return s.connectionError(ctx, "cannot reach", err)
 	}

@@ -91,7 +91,7 @@ func (s *Server) create(w http.ResponseWriter, body []byte) {
 			URL    string          `json:"url"`
 			Body   json.RawMessage `json:"body"`
 		}
-		if json.Unmarshal(text, &l) != nil || l.Method != "POST" || l.URL != in.Endpoint || seen[l.ID] || len(l.ID) > 64 {
+		if json.Unmarshal(text, &l) != nil || l.Method != http.MethodPost || l.URL != in.Endpoint || seen[l.ID] || len(l.ID) > 64 {
 			refuse(w, 400, "invalid_request_error", "a line of the file is wrong: "+string(text))
 			return
 		}
