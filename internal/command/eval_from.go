@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/apptest/conversation"
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/cli/appflags"
@@ -72,15 +71,7 @@ func (e *evalFromCommand) make(ctx context.Context, path string) (err error) {
 	if _, err := os.Lstat(e.output); e.output != "" && err == nil {
 		return terminal.Usagef("-o: %s exists: use another name", e.output)
 	}
-	p, list := qtype.Check(ctx, path)
-	if err := list.Err(); err != nil {
-		return err
-	}
-	opts, err := e.store.Options(false)
-	if err != nil {
-		return err
-	}
-	app, err := qtype.New(p, append(opts, qtype.WithWarnings(e.Logger("warning: ")))...)
+	app, err := openStored(ctx, e.Streams, path, &e.store)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/memoryview"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -74,15 +75,7 @@ func (t *testFromCommand) make(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	p, list := qtype.Check(ctx, path)
-	if err := list.Err(); err != nil {
-		return err
-	}
-	opts, err := t.store.Options(false)
-	if err != nil {
-		return err
-	}
-	app, err := qtype.New(p, append(opts, qtype.WithWarnings(t.Logger("warning: ")))...)
+	app, err := openStored(ctx, t.Streams, path, &t.store)
 	if err != nil {
 		return err
 	}
@@ -101,6 +94,19 @@ func (t *testFromCommand) make(ctx context.Context, path string) (err error) {
 	}
 	source.Name = cmp.Or(t.name, fmt.Sprintf("Session %s, turn %d", app.Redactor().String(session), turns[len(turns)-1].Number))
 	return t.write(ctx, source, turns, file)
+}
+
+// openStored returns the application of a document, whose conversations are read.
+func openStored(ctx context.Context, s *cli.Streams, path string, store *appflags.Store) (*runtime.App, error) {
+	p, list := qtype.Check(ctx, path)
+	if err := list.Err(); err != nil {
+		return nil, err
+	}
+	opts, err := store.Options(false)
+	if err != nil {
+		return nil, err
+	}
+	return qtype.New(p, append(opts, qtype.WithWarnings(s.Logger("warning: ")))...)
 }
 
 // file returns the name that the test file has, or would have.
