@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -97,6 +98,7 @@ const simulated = 2000
 // TestSummarize_Coverage checks that the intervals have the true mean in 94 to 96 % of evaluations, and that
 // intervals of independent results would not.
 func TestSummarize_Coverage(t *testing.T) {
+	testkit.SkipWithRace(t)
 	mixed, scores := []float64{0.05, 0.5, 0.7, 0.9, 1}, []float64{0.1, 0.3, 0.6, 0.65}
 	naive := 0
 	for _, s := range []simulation{
@@ -153,6 +155,7 @@ func TestSummarize_Units(t *testing.T) {
 // TestUntil_Coverage checks that an interval whose narrowness ended the evaluation has the true mean in at least
 // 95 % of evaluations.
 func TestUntil_Coverage(t *testing.T) {
+	testkit.SkipWithRace(t)
 	for _, s := range []simulation{
 		{rows: 800, sessions: 800, trials: 1, chances: []float64{0.05, 0.5, 0.9, 1}},
 		{rows: 800, sessions: 800, trials: 3, chances: []float64{0.9, 0.95, 1}},
@@ -204,6 +207,7 @@ func TestComparison_FewRows(t *testing.T) {
 // TestComparison_FalseAlarms checks that equal variants differ significantly in at most 5 % of evaluations, and
 // that the interval of the difference has 0 in about 95 %.
 func TestComparison_FalseAlarms(t *testing.T) {
+	testkit.SkipWithRace(t)
 	for _, s := range []simulation{
 		{rows: 25, sessions: 25, trials: 1, chances: []float64{0.5, 0.7, 0.9}},
 		{rows: 25, sessions: 25, trials: 4, chances: []float64{0.5, 0.7, 0.9}},
@@ -262,6 +266,7 @@ func gated(before, now [][]observation, gate Gate) *Report {
 // TestGate_FalseAlarms checks that an unchanged application fails in at most 5 % of evaluations, and that the mean
 // alone fails it more often.
 func TestGate_FalseAlarms(t *testing.T) {
+	testkit.SkipWithRace(t)
 	for _, s := range []simulation{
 		{rows: 20, sessions: 20, trials: 1, chances: []float64{0.3, 0.7, 0.9}},
 		{rows: 20, sessions: 20, trials: 4, chances: []float64{0.3, 0.7, 0.9}},
