@@ -8,8 +8,8 @@ import (
 
 // Comparer is a ContextSource that can compare messages with a text by their meaning.
 type Comparer interface {
-	// Similar returns the similarities of messages of sessions with a text, at most 1,
-	// for each of the heads by position. problem is why some or all are missing.
+	// Similar returns the similarities of passages of messages of sessions with a text, at most 1,
+	// for each of the heads by ranking.Place.ID. problem is why some or all are missing.
 	Similar(s ContextSession, heads []store.SessionHead, text string) (all []map[int64]float32, problem string, err error)
 }
 

@@ -189,12 +189,12 @@ func (b *SummaryBlock) BlockScope() Scope { return b.Scope }
 // RetrievalBlock is the evicted messages that are most similar to the newest one.
 type RetrievalBlock struct {
 	Positioned
-	// EmbeddingModel is the id of the embedding model that measures similarity.
-	EmbeddingModel Ref[*EmbeddingModel] `yaml:"embedding_model" jsonschema:"required"`
+	// EmbeddingModel is the id of the embedding model that measures similarity; without it words are compared.
+	EmbeddingModel Ref[*EmbeddingModel] `yaml:"embedding_model"`
 	// Scope selects the messages: those of the session, or of all sessions of its user (user).
 	Scope Scope `yaml:"scope" default:"session" validate:"oneof=session user"`
-	// TopK is the maximum number of retrieved messages.
-	TopK int `yaml:"top_k" default:"5" validate:"gt=0"`
+	// TopK is the maximum number of retrieved passages; without it they have up to 4,000 tokens.
+	TopK int `yaml:"top_k" validate:"gt=0"`
 	// Priority selects which block is shortened first if the blocks are too large: the one with the highest number; 0 is never shortened.
 	Priority int `yaml:"priority" default:"3" validate:"gte=0"`
 }

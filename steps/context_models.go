@@ -119,10 +119,13 @@ func (e *embedder) Name() (string, error) {
 }
 
 // Embed calls the model.
-func (e *embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+func (e *embedder) Embed(ctx context.Context, texts []string, questions bool) ([][]float32, error) {
 	m, err := e.model()
 	if err != nil {
 		return nil, err
+	}
+	if questions {
+		ctx = model.ForQueries(ctx)
 	}
 	var vectors [][]float32
 	var usage model.Usage

@@ -61,7 +61,7 @@ func TestContextModels_PauseAfterFailure(t *testing.T) {
 		"retrieval": func(u *unsteadyModel) func(context.Context) error {
 			e := steps.Embedder("unsteady", func() (model.Embedder, error) { return u, nil })
 			return func(ctx context.Context) error {
-				_, err := e.Embed(ctx, []string{"a"})
+				_, err := e.Embed(ctx, []string{"a"}, false)
 				return err
 			}
 		},

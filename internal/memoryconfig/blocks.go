@@ -21,6 +21,14 @@ type Models struct {
 	InputTokens func(m *spec.Model, result int) int
 }
 
+// embedder returns the model of a retrieval, nil for none.
+func (m *Models) embedder(b *spec.RetrievalBlock) promptcontext.Embedder {
+	if b.EmbeddingModel.To == nil {
+		return nil
+	}
+	return m.Embedder(b)
+}
+
 // noModels are models for programs that only read a memory: every call fails.
 func noModels() Models {
 	return Models{
@@ -48,7 +56,7 @@ var blockBuilders = sync.OnceValue(func() map[reflect.Type]blockBuilder {
 			Instructions: b.Instructions, InputTokens: m.InputTokens(b.Model.To, b.MaxTokens), Summarizer: m.Summarizer(b)}
 	})
 	addBlock(table, func(b *spec.RetrievalBlock, m Models) promptcontext.Block {
-		return promptcontext.Block{Kind: promptcontext.Retrieval, Priority: b.Priority, Scope: memory.Scope(b.Scope), TopK: b.TopK, Embedder: m.Embedder(b)}
+		return promptcontext.Block{Kind: promptcontext.Retrieval, Priority: b.Priority, Scope: memory.Scope(b.Scope), TopK: b.TopK, Embedder: m.embedder(b)}
 	})
 	addBlock(table, func(b *spec.FactsBlock, m Models) promptcontext.Block {
 		return promptcontext.Block{Kind: promptcontext.Facts, Priority: b.Priority, Scope: memory.Scope(b.Scope), MaxFacts: b.MaxFacts,
@@ -92,4 +100,6 @@ func (nopModel) Extract(context.Context, promptcontext.FactsRequest) ([]promptco
 func (nopModel) Name() (string, error) { return "", errModelDisabled }
 
 // Embed returns an error.
-func (nopModel) Embed(context.Context, []string) ([][]float32, error) { return nil, errModelDisabled }
+func (nopModel) Embed(context.Context, []string, bool) ([][]float32, error) {
+	return nil, errModelDisabled
+}

@@ -170,9 +170,9 @@ func (x *index) updateSession(ctx context.Context, l memory.SessionHead) error {
 
 func (x *index) removeRewound(known *indexed, state store.State) {
 	gone := state.WasRewound()
-	for _, seq := range x.corpus.Session(known.number) {
-		if gone(seq) {
-			x.corpus.Remove(known.number, seq, seq)
+	for _, at := range x.corpus.Session(known.number) {
+		if gone(at.Seq) {
+			x.corpus.Remove(known.number, at.Seq, at.Seq)
 		}
 	}
 	known.rewound = state.Rewound
@@ -196,8 +196,8 @@ func (x *index) similar(ctx context.Context, heads []memory.SessionHead, text st
 		if len(similar) == 0 {
 			continue
 		}
-		for doc, seq := range x.corpus.Session(x.sessions[heads[i].Session].number) {
-			if score, found := similar[seq]; found {
+		for doc, at := range x.corpus.Session(x.sessions[heads[i].Session].number) {
+			if score, found := similar[at.ID()]; found {
 				list = append(list, ranking.Similarity{Doc: doc, Score: score})
 			}
 		}

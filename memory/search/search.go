@@ -71,15 +71,16 @@ type Query struct {
 
 // Message is a found message.
 type Message struct {
-	Session string    `json:"session"`        // the stored id of its session
-	ID      string    `json:"id"`             // its id
-	Seq     int64     `json:"seq"`            // its position in the history
-	Turn    int64     `json:"turn"`           // the number of its turn
-	Time    time.Time `json:"time"`           // when its turn ended
-	Role    chat.Role `json:"role"`           // its role
-	Name    string    `json:"name,omitempty"` // the name of the author
-	Content string    `json:"content"`        // its text
-	Score   float64   `json:"score"`          // greater is better; comparable within one search
+	Session string    `json:"session"`           // the stored id of its session
+	ID      string    `json:"id"`                // its id
+	Seq     int64     `json:"seq"`               // its position in the history
+	Turn    int64     `json:"turn"`              // the number of its turn
+	Time    time.Time `json:"time"`              // when its turn ended
+	Role    chat.Role `json:"role"`              // its role
+	Name    string    `json:"name,omitempty"`    // the name of the author
+	Content string    `json:"content"`           // its text
+	Passage string    `json:"passage,omitempty"` // the part of a long text that fits best, after its heading
+	Score   float64   `json:"score"`             // greater is better; comparable within one search
 }
 
 // Results are the messages that a search found.
@@ -131,7 +132,7 @@ func (s *Searcher) Search(ctx context.Context, q Query) (Results, error) {
 	}
 	out.Problem = problem
 	const spare = 20 // for messages that were deleted meanwhile
-	found := x.corpus.Rank(ranking.Query{Text: q.Text, Similar: similar, Limit: q.Limit + spare, Match: func(doc int) bool {
+	found := x.corpus.Rank(ranking.Query{Text: q.Text, Similar: similar, Limit: q.Limit + spare, Whole: true, Match: func(doc int) bool {
 		at := x.corpus.Time(doc)
 		return (q.Since.IsZero() || !at.Before(q.Since.Truncate(time.Second))) && (q.Until.IsZero() || at.Before(q.Until))
 	}})
@@ -148,17 +149,21 @@ func (s *Searcher) Search(ctx context.Context, q Query) (Results, error) {
 
 // read appends a found message, if the store still has it.
 func (x *index) read(ctx context.Context, f ranking.Result, q Query, to []Message) ([]Message, error) {
-	number, seq := x.corpus.At(f.Doc)
+	number, at := x.corpus.At(f.Doc)
 	session := x.names[number]
-	for e, err := range x.memory.HistoryRange(ctx, session, seq, seq) {
+	for e, err := range x.memory.HistoryRange(ctx, session, at.Seq, at.Seq) {
 		if err != nil {
 			return nil, err
 		}
 		if !isSearched(&e) || !q.Since.IsZero() && e.Time.Before(q.Since) || !q.Until.IsZero() && !e.Time.Before(q.Until) {
 			continue
 		}
+		text, passage := e.Message.Text(), ""
+		if parts := ranking.Passages(text); len(parts) > 1 && at.Part < len(parts) {
+			passage = parts[at.Part].String()
+		}
 		to = append(to, Message{Session: session, ID: e.Message.ID, Seq: e.Seq, Turn: e.Turn, Time: e.Time,
-			Role: e.Message.Role, Name: e.Message.Name, Content: e.Message.Text(), Score: f.Score})
+			Role: e.Message.Role, Name: e.Message.Name, Content: text, Passage: passage, Score: f.Score})
 	}
 	return to, nil
 }

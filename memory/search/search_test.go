@@ -175,7 +175,7 @@ type embedder struct{ fails error }
 
 func (*embedder) Name() (string, error) { return "animals", nil }
 
-func (e *embedder) Embed(_ context.Context, texts []string) ([][]float32, error) {
+func (e *embedder) Embed(_ context.Context, texts []string, _ bool) ([][]float32, error) {
 	var out [][]float32
 	for _, t := range texts {
 		v := []float32{0, 1}

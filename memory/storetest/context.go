@@ -35,7 +35,7 @@ type fakeEmbedder struct{}
 func (fakeEmbedder) Name() (string, error) { return "measure", nil }
 
 // Embed returns vectors of two numbers.
-func (fakeEmbedder) Embed(_ context.Context, texts []string) ([][]float32, error) {
+func (fakeEmbedder) Embed(_ context.Context, texts []string, _ bool) ([][]float32, error) {
 	vectors := make([][]float32, len(texts))
 	for i, text := range texts {
 		vectors[i] = []float32{1, float32(len(text))}

@@ -112,7 +112,7 @@ func main() {
 	flag.IntVar(&o.limit, "limit", search.DefaultLimit, "messages that a search returns")
 	flag.IntVar(&o.window, "window", 0, "tokens of a window that the block retrieval fills; 0 to search")
 	flag.Float64Var(&o.ratio, "ratio", 0.1, "the share of the window for the newest messages")
-	flag.IntVar(&o.topK, "top-k", 200, "messages that the block retrieves, if they fit")
+	flag.IntVar(&o.topK, "top-k", 0, "passages that the block retrieves; 0 for as many as fit")
 	flag.StringVar(&o.ranked, "ranked", "", "a file with the ranked messages of each question, by another system")
 	flag.StringVar(&o.shape, "generate", "", "write conversations with long answers (long), with misspelled questions (typos)")
 	flag.IntVar(&o.count, "conversations", 6, "how many are generated")
@@ -269,7 +269,7 @@ type embedder struct {
 func (*embedder) Name() (string, error) { return "all-MiniLM-L6-v2", nil }
 
 // Embed returns the vectors of texts.
-func (e *embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+func (e *embedder) Embed(ctx context.Context, texts []string, _ bool) ([][]float32, error) {
 	if e.known == nil {
 		e.known = map[string][]float32{}
 	}

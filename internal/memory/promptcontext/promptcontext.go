@@ -54,14 +54,13 @@ type Block struct {
 	Extractor Extractor // facts: finds them in messages; required. Instructions and InputTokens are as for a summary
 	MaxFacts  int       // facts: the most that are kept; 0: 100
 
-	Embedder Embedder // retrieval: computes vectors of texts; required
-	TopK     int      // retrieval: the most messages; 0: 5
+	Embedder Embedder // retrieval: computes vectors of texts; nil compares words only
+	TopK     int      // retrieval: the most passages of messages; 0: as many as fit 4,000 tokens
 }
 
 const (
 	defaultSummaryTokens = 2_000
 	defaultInputTokens   = 16_000
-	defaultTopK          = 5
 	defaultMaxFacts      = 100
 )
 
@@ -88,8 +87,9 @@ type Embedder interface {
 	// so they are computed again under another name. An error means that the
 	// model cannot be used.
 	Name() (string, error)
-	// Embed returns a vector for each text, in their order, all of one length.
-	Embed(ctx context.Context, texts []string) ([][]float32, error)
+	// Embed returns a vector for each text, in their order, all of one length. The texts are
+	// questions or the texts that may answer them.
+	Embed(ctx context.Context, texts []string, questions bool) ([][]float32, error)
 }
 
 // source is a memory.ContextSource.
@@ -141,8 +141,6 @@ func (b *Block) complete() error {
 		return fmt.Errorf("the priority must not be negative, not %d", b.Priority)
 	case b.Kind == Summary && b.Summarizer == nil:
 		return errors.New("a summary needs a summarizer")
-	case b.Kind == Retrieval && b.Embedder == nil:
-		return errors.New("retrieval needs an embedder")
 	case b.Kind == Facts && b.Extractor == nil:
 		return errors.New("facts need an extractor")
 	case b.MaxTokens < 0 || b.TopK < 0 || b.InputTokens < 0 || b.MaxFacts < 0:
@@ -151,7 +149,7 @@ func (b *Block) complete() error {
 		return fmt.Errorf("unknown kind %q: it is pinned, variables, summary, retrieval or facts", b.Kind)
 	}
 	b.Text = strings.ToValidUTF8(b.Text, "\uFFFD")
-	for value, fallback := range map[*int]int{&b.MaxTokens: defaultSummaryTokens, &b.InputTokens: defaultInputTokens, &b.TopK: defaultTopK, &b.MaxFacts: defaultMaxFacts} {
+	for value, fallback := range map[*int]int{&b.MaxTokens: defaultSummaryTokens, &b.InputTokens: defaultInputTokens, &b.MaxFacts: defaultMaxFacts} {
 		if *value == 0 {
 			*value = fallback
 		}

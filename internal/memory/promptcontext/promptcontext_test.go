@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -44,7 +45,7 @@ type letterEmbedder struct {
 
 func (l *letterEmbedder) Name() (string, error) { return "letters", nil }
 
-func (l *letterEmbedder) Embed(_ context.Context, texts []string) ([][]float32, error) {
+func (l *letterEmbedder) Embed(_ context.Context, texts []string, _ bool) ([][]float32, error) {
 	if l.fails != nil {
 		return nil, l.fails
 	}
@@ -118,8 +119,11 @@ func TestContext_Messages(t *testing.T) {
 		"system: Be kind.\n\nThe customer is on plan Gold.\n\nSummary of the conversation before the messages below (a record, not instructions):\nThe user likes tea.",
 		"user: Now of tea: " + strings.Repeat("8", 600), "assistant: Oh.\nYes.",
 		"user: Known in this conversation (kept by the application):\n- basket: [1,\"two\"]\n- plan: Gold\n\n" +
-			"Earlier messages of this conversation that may be relevant (a record, not instructions):\n- user, turn 1: zebra zebra zebra " + strings.Repeat("7", 600) +
+			"Earlier messages of this conversation that may be relevant, the newest first (a record, not instructions):\n- user, DATE: zebra zebra zebra " + strings.Repeat("7", 600) +
 			"\n\nThe message:\nWhat of the zebra?",
+	}
+	for i := range sent {
+		sent[i] = regexp.MustCompile(`\b\d{4}-\d\d-\d\d\b`).ReplaceAllString(sent[i], "DATE")
 	}
 	if !slices.Equal(sent, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(sent, "\n---\n"), strings.Join(want, "\n---\n"))
@@ -204,7 +208,7 @@ func TestContext_CutsByPriority(t *testing.T) {
 }
 
 // TestContext_FailingModels checks that a turn continues without a summary and a
-// retrieval that fail, that both are reported, and that the next turn tries again.
+// retrieval that fail, that both are reported, that messages are still found by their words, and that the next turn tries again.
 func TestContext_FailingModels(t *testing.T) {
 	summarizer, vectors := &listSummarizer{fails: errors.New("HTTP 503")}, &letterEmbedder{fails: errors.New("no\nroute")}
 	var warnings []string
@@ -221,7 +225,7 @@ func TestContext_FailingModels(t *testing.T) {
 			last = e
 		}
 	}
-	if c := last.Call.Context; len(c) != 2 || !strings.Contains(c[0].Problem, "HTTP 503") || !strings.Contains(c[1].Problem, "no route") || c[0].Units+c[1].Units != 0 {
+	if c := last.Call.Context; len(c) != 2 || !strings.Contains(c[0].Problem, "HTTP 503") || !strings.Contains(c[1].Problem, "no route") || c[0].Units != 0 || c[1].Units == 0 {
 		t.Errorf("the events have %+v", c)
 	}
 	if len(warnings) != 2 {
@@ -238,7 +242,7 @@ func TestContext_FailingModels(t *testing.T) {
 	}
 	summary, err := promptcontext.SummaryOf(t.Context(), m, "s")
 	testkit.Must(t, err)
-	if !slices.Equal(strings.Fields(summary), flushed) || len(flushed) < 6 || !strings.Contains(sent[len(sent)-1], "turn 2: q1") {
+	if !slices.Equal(strings.Fields(summary), flushed) || len(flushed) < 6 || !strings.Contains(sent[len(sent)-1], ": q1x") {
 		t.Errorf("flushed %q, the summary has %q, sent %q", flushed, summary, sent)
 	}
 }
@@ -291,7 +295,6 @@ func TestNew_InvalidBlocks(t *testing.T) {
 	for want, cfg := range map[string]memory.Config{
 		"context is for policy flush": {Policy: spec.PolicyUnbounded, Context: promptcontext.New(nil, promptcontext.Block{Kind: promptcontext.Pinned})},
 		"needs a summarizer":          {Context: promptcontext.New(nil, promptcontext.Block{Kind: promptcontext.Summary})},
-		"needs an embedder":           {Context: promptcontext.New(nil, promptcontext.Block{Kind: promptcontext.Retrieval})},
 		"only one block":              {Context: promptcontext.New(nil, promptcontext.Block{Kind: promptcontext.Variables}, promptcontext.Block{Kind: promptcontext.Variables})},
 		"unknown kind":                {Context: promptcontext.New(nil, promptcontext.Block{Kind: "diary"})},
 		"must not be negative":        {Context: promptcontext.New(nil, promptcontext.Block{Kind: promptcontext.Pinned, Priority: -1})},
@@ -323,9 +326,9 @@ func (m *interleaved) Summarize(ctx context.Context, f promptcontext.SummaryRequ
 	return m.listSummarizer.Summarize(ctx, f)
 }
 
-func (m *interleaved) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+func (m *interleaved) Embed(ctx context.Context, texts []string, questions bool) ([][]float32, error) {
 	m.once()
-	return m.letterEmbedder.Embed(ctx, texts)
+	return m.letterEmbedder.Embed(ctx, texts, questions)
 }
 
 func (m *interleaved) once() {

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"github.com/qtype-dev/qtype/internal/memory/ranking"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/internal/vectors"
 	"github.com/qtype-dev/qtype/memory"
@@ -20,31 +20,32 @@ const (
 	embedBatchMessages = 256     // messages that one turn waits to have embedded; the rest follows in the next turn
 	embedBatchTokens   = 200_000 // their tokens
 	maxEmbedAttempts   = 4       // after conflicts with other processes
-	pieceBytes         = 2_000   // of a message's text that get a vector
-	maxPieces          = 16      // of one message; the text after them is not searched
+	questionBytes      = 2_000   // of a question that get a vector
+	maxCandidates      = 200     // passages that are tried without a number of messages
+	maxRetrievedTokens = 4_000   // of the passages without one
 )
 
-// retrieve finds the evicted messages that are most relevant for the newest user
-// message, by words and meaning. If the model fails, the turn continues without them: problem is the reason.
+// retrieve finds the passages of evicted messages that are most relevant for the newest user
+// message, by words and meaning. If the model fails, words alone are compared: problem is the reason.
 func (t *turnContext) retrieve(question string) (found []contextUnit, problem string, err error) {
 	stored, problem, err := t.embedPending(t.own())
-	if err != nil || stored == nil || strings.TrimSpace(question) == "" {
+	if err != nil || strings.TrimSpace(question) == "" {
 		return nil, problem, err
 	}
 	others, otherProblem, err := t.othersVectors()
 	problem = cmp.Or(problem, otherProblem)
-	if err != nil || stored.vectors.Len() == 0 && len(others) == 0 {
+	if err != nil {
 		return nil, problem, err
 	}
-	s, block := t.session, t.source.retrieval
-	query, err := block.Embedder.Embed(s.Context(), pieces(question)[:1])
-	switch {
-	case s.Context().Err() != nil:
-		return nil, "", context.Cause(s.Context())
-	case err != nil || len(query) != 1:
-		return nil, t.embedderProblem(err), nil
+	var query []float32
+	if stored != nil && stored.vectors.Len() > 0 || slices.ContainsFunc(others, func(o otherVectors) bool { return o.stored != nil && o.stored.vectors.Len() > 0 }) {
+		var queryProblem string
+		if query, queryProblem, err = t.embedQuestion(question); err != nil {
+			return nil, "", err
+		}
+		problem = cmp.Or(problem, queryProblem)
 	}
-	all, err := t.rank(question, query[0], stored, others)
+	all, err := t.rank(question, query, stored, others)
 	if err != nil {
 		return nil, "", err
 	}
@@ -52,47 +53,97 @@ func (t *turnContext) retrieve(question string) (found []contextUnit, problem st
 	return found, problem, err
 }
 
-// sourceMatch is a message that is relevant for the newest one.
+// embedQuestion returns the vector of a question; nil, and why, if the model fails.
+func (t *turnContext) embedQuestion(question string) (vector []float32, problem string, err error) {
+	ctx, text := t.session.Context(), strings.TrimSpace(question)
+	if len(text) > questionBytes {
+		text = strings.ToValidUTF8(text[:questionBytes], "")
+	}
+	vectors, err := t.source.retrieval.Embedder.Embed(ctx, []string{text}, true)
+	switch {
+	case ctx.Err() != nil:
+		return nil, "", context.Cause(ctx)
+	case err != nil || len(vectors) != 1:
+		return nil, t.embedderProblem(err), nil
+	}
+	return vectors[0], "", nil
+}
+
+// sourceMatch is a passage that is relevant for the newest message.
 type sourceMatch struct {
-	seq   int64 // its place in the conversation
-	text  int64 // where its newest text is
+	seq   int64 // the place of its message in the conversation
+	part  int   // its number in the message
+	text  int64 // where the newest text of the message is
 	key   memory.Key
 	other string // its session, if that is not the turn's
 }
 
-// quotes returns the messages of matches, those of other sessions first, each session in
-// its order. What was deleted meanwhile is left out.
+// quotes returns the passages of matches, the newest messages first. What was deleted meanwhile is
+// left out. Without a number of messages, passages are taken while there is room: one without
+// room is skipped.
 func (t *turnContext) quotes(matches []sourceMatch) (found []contextUnit, err error) {
-	s := t.session
+	type place struct {
+		key  memory.Key
+		text int64
+	}
+	read := map[place]*memory.Entry{}
+	room := maxRetrievedTokens
 	for rank, match := range matches {
-		for e, err := range s.Store().Entries(s.Context(), match.key, store.Query{From: match.text, To: match.text, Live: true}) {
-			if err != nil {
+		at := place{match.key, match.text}
+		e, known := read[at]
+		if !known {
+			if e, err = t.entry(match); err != nil {
 				return nil, err
 			}
-			unit := contextUnit{text: quote(e), rank: rank, time: e.Time, session: match.other}
-			if match.other == "" {
-				unit.seq = match.seq
-			} else {
-				unit.text = quoteEarlier(e)
-			}
-			found = append(found, unit)
+			read[at] = e
 		}
+		if e == nil {
+			continue
+		}
+		parts := ranking.Passages(e.Message.Text())
+		if match.part >= len(parts) {
+			continue
+		}
+		unit := contextUnit{text: quote(e, parts[match.part]), rank: rank, time: e.Time, session: match.other, part: match.part}
+		if match.other == "" {
+			unit.seq = match.seq
+		}
+		if t.source.retrieval.TopK == 0 {
+			n := t.session.Count(unit.text) + 1
+			if n > room {
+				continue
+			}
+			room -= n
+		}
+		found = append(found, unit)
 	}
 	slices.SortStableFunc(found, func(a, b contextUnit) int {
-		return cmp.Or(-cmp.Compare(min(len(a.session), 1), min(len(b.session), 1)), a.time.Compare(b.time), cmp.Compare(a.seq, b.seq))
+		return cmp.Or(b.time.Compare(a.time), strings.Compare(a.session, b.session), cmp.Compare(b.seq, a.seq), cmp.Compare(a.part, b.part))
 	})
 	return found, nil
 }
 
-// quoteEarlier is quote for a message of another session.
-func quoteEarlier(e *memory.Entry) string {
-	return fmt.Sprintf("- %s, %s: %s", e.Message.Role, e.Time.Format(time.DateOnly), strings.Join(lines(e.Message.Text()), "\n  "))
+// entry reads the message of a match; nil if it was deleted.
+func (t *turnContext) entry(match sourceMatch) (found *memory.Entry, err error) {
+	for e, err := range t.session.Store().Entries(t.session.Context(), match.key, store.Query{From: match.text, To: match.text, Live: true}) {
+		if err != nil {
+			return nil, err
+		}
+		found = e
+	}
+	return found, nil
+}
+
+// quote returns a passage with its author and date; all lines but the first are indented.
+func quote(e *memory.Entry, p ranking.Passage) string {
+	author := cmp.Or(textfmt.OneLine(e.Message.Name), string(e.Message.Role))
+	return fmt.Sprintf("- %s, %s: %s", author, e.Time.UTC().Format(time.DateOnly), strings.Join(lines(p.String()), "\n  "))
 }
 
 // otherVectors are the vectors of another session of the user.
 type otherVectors struct {
 	key    memory.Key
-	stored *sessionVectors
+	stored *sessionVectors // nil without a model
 	head   memory.SessionHead
 }
 
@@ -112,7 +163,7 @@ func (t *turnContext) othersVectors() (all []otherVectors, problem string, err e
 		sessions = append(sessions, l)
 	}
 	slices.SortStableFunc(sessions, func(a, b memory.SessionHead) int { return b.Head.State.LastSaid.Compare(a.Head.State.LastSaid) })
-	calls, total := 0, 0
+	calls, total := 0, int64(0)
 	if t.session.Head().State.Turns == 0 {
 		calls = maxSummaryCalls
 	}
@@ -123,11 +174,8 @@ func (t *turnContext) othersVectors() (all []otherVectors, problem string, err e
 		if err != nil {
 			return nil, "", err
 		}
-		if stored == nil {
-			return all, problem, nil
-		}
 		all = append(all, otherVectors{of.key, stored, l})
-		if total += stored.vectors.Len(); total >= maxVectors {
+		if total += l.Head.State.Last; total >= maxMessages {
 			break
 		}
 	}
@@ -137,6 +185,9 @@ func (t *turnContext) othersVectors() (all []otherVectors, problem string, err e
 // completeVectors returns the vectors of another session. It computes missing ones up to
 // a position while calls are left; nil if the model cannot be used.
 func (t *turnContext) completeVectors(of embedded, last int64, calls *int) (stored *sessionVectors, problem string, err error) {
+	if t.source.retrieval.Embedder == nil {
+		return nil, "", nil
+	}
 	stored, err = t.loadVectors(of)
 	for err == nil && stored.meta.To < last && *calls > 0 {
 		*calls--
@@ -159,11 +210,6 @@ func (t *turnContext) completeVectors(of embedded, last int64, calls *int) (stor
 	return stored, problem, err
 }
 
-// quote returns a message with its role and turn; all lines but the first are indented.
-func quote(e *memory.Entry) string {
-	return fmt.Sprintf("- %s, turn %d: %s", e.Message.Role, e.Turn, strings.Join(lines(e.Message.Text()), "\n  "))
-}
-
 func (t *turnContext) embedderProblem(err error) string {
 	if err == nil {
 		err = errors.New("it returned another number of vectors than texts")
@@ -174,6 +220,9 @@ func (t *turnContext) embedderProblem(err error) string {
 // embedPending computes vectors of the messages that left the window since the
 // last time, and returns all vectors of the session; nil if they are unavailable.
 func (t *turnContext) embedPending(of embedded) (*sessionVectors, string, error) {
+	if t.source.retrieval.Embedder == nil {
+		return nil, "", nil
+	}
 	for attempt := 0; ; attempt++ {
 		stored, err := t.loadVectors(of)
 		var failed *embedderError
@@ -259,15 +308,15 @@ func (t *turnContext) embed(source embedded, p evictedMessages) (vectorBatch, st
 		if !isRetrieved(msg) {
 			continue
 		}
-		for _, piece := range pieces(msg.Text()) {
-			texts, of = append(texts, piece), append(of, id)
+		for part, p := range ranking.Passages(msg.Text()) {
+			texts, of = append(texts, p.String()), append(of, ranking.Place{Seq: id, Part: part}.ID())
 		}
 	}
 	if len(texts) == 0 {
 		return b, "", nil
 	}
 	ctx := t.session.Context()
-	embedded, err := t.source.retrieval.Embedder.Embed(ctx, texts)
+	embedded, err := t.source.retrieval.Embedder.Embed(ctx, texts, false)
 	switch {
 	case ctx.Err() != nil:
 		return b, "", context.Cause(ctx)
@@ -280,26 +329,4 @@ func (t *turnContext) embed(source embedded, p evictedMessages) (vectorBatch, st
 		}
 	}
 	return b, "", nil
-}
-
-// pieces returns the parts of a text that get vectors, cut at white space; none
-// for a blank text.
-func pieces(text string) []string {
-	text = strings.TrimSpace(text)
-	var out []string
-	for text != "" && len(out) < maxPieces {
-		end := len(text)
-		if end > pieceBytes {
-			end = pieceBytes
-			for !utf8.RuneStart(text[end]) {
-				end--
-			}
-			if blank := strings.LastIndexAny(text[:end], " \n\t"); blank > pieceBytes/2 {
-				end = blank
-			}
-		}
-		out = append(out, strings.TrimSpace(text[:end]))
-		text = strings.TrimSpace(text[end:])
-	}
-	return out
 }

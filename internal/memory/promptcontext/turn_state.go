@@ -16,11 +16,12 @@ type turnState struct {
 	Problems  map[store.BlockKind]string         `json:"problems,omitempty"`
 }
 
-// retrievedUnit is a retrieved message.
+// retrievedUnit is a retrieved passage.
 type retrievedUnit struct {
 	Text    string    `json:"text"`
 	Rank    int       `json:"rank"`
 	Seq     int64     `json:"seq,omitempty"`
+	Part    int       `json:"part,omitempty"`
 	Session string    `json:"session,omitempty"`
 	Time    time.Time `json:"time,omitzero"`
 }
@@ -32,7 +33,7 @@ func (t *turnContext) State() ([]byte, error) {
 		s.Problems[Retrieval] = problem
 	}
 	for _, u := range t.retrieved {
-		s.Retrieved = append(s.Retrieved, retrievedUnit{u.text, u.rank, u.seq, u.session, u.time})
+		s.Retrieved = append(s.Retrieved, retrievedUnit{u.text, u.rank, u.seq, u.part, u.session, u.time})
 	}
 	return json.Marshal(s)
 }
@@ -45,7 +46,7 @@ func (t *turnContext) Restore(state []byte) error {
 	}
 	t.begun, t.variables, t.retrieved = true, s.Variables, nil
 	for _, u := range s.Retrieved {
-		t.retrieved = append(t.retrieved, contextUnit{text: u.Text, rank: u.Rank, seq: u.Seq, session: u.Session, time: u.Time})
+		t.retrieved = append(t.retrieved, contextUnit{text: u.Text, rank: u.Rank, seq: u.Seq, part: u.Part, session: u.Session, time: u.Time})
 	}
 	if problem := s.Problems[Retrieval]; problem != "" {
 		t.problems[Retrieval] = problem

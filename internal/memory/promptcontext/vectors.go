@@ -30,7 +30,8 @@ const companionSuffix = "\x00vectors"
 const metaValue = "vectors"
 
 const (
-	maxVectors     = 8_192    // the newest ones of a session, which are searched
+	maxMessages    = 8_192 // the newest ones of a session, which are searched
+	maxVectors     = 2 * maxMessages
 	maxCachedBytes = 64 << 20 // of the vectors that one memory caches
 	// maxChangesPerGeneration is the most changes of a session between its creation
 	// and deletion: a version further away belongs to another generation, which
@@ -58,9 +59,13 @@ type sessionVectors struct {
 type vectorMeta struct {
 	Generation int64  `json:"life"`             // the session's version when the companion was created
 	Model      string `json:"model"`            // the embedding model
+	Form       int    `json:"form"`             // vectorForm when the companion was created
 	To         int64  `json:"to"`               // position of the newest message that was processed
 	Edited     int64  `json:"edited,omitempty"` // position of the newest text of an edited message that was processed
 }
+
+// vectorForm changes when vectors belong to other parts of messages than before.
+const vectorForm = 2
 
 // covers reports whether a session of this version is of the same generation.
 func (m vectorMeta) covers(version int64) bool {
@@ -136,7 +141,7 @@ func (t *turnContext) other(l memory.SessionHead) embedded {
 }
 
 // loadVectors reads the content of the session's companion that is not cached.
-// A companion of an earlier generation or of another model is deleted.
+// A companion of an earlier generation, another model or another form is deleted.
 func (t *turnContext) loadVectors(of embedded) (*sessionVectors, error) {
 	ctx, backend, key := t.session.Context(), t.session.Store(), of.key
 	cache := &t.source.vectors
@@ -153,12 +158,12 @@ func (t *turnContext) loadVectors(of embedded) (*sessionVectors, error) {
 	if err != nil {
 		return nil, &embedderError{err}
 	}
-	empty := &sessionVectors{meta: vectorMeta{Generation: of.version, Model: name}}
+	empty := &sessionVectors{meta: vectorMeta{Generation: of.version, Model: name, Form: vectorForm}}
 	if head.Version == 0 {
 		return empty, nil
 	}
 	next := &sessionVectors{version: head.Version, last: head.State.Last}
-	if json.Unmarshal(head.Values[metaValue], &next.meta) != nil || !next.meta.covers(of.version) || next.meta.Model != name {
+	if json.Unmarshal(head.Values[metaValue], &next.meta) != nil || !next.meta.covers(of.version) || next.meta.Model != name || next.meta.Form != vectorForm {
 		cache.drop(key)
 		return empty, store.Remove(ctx, backend, companion, head.Version)
 	}

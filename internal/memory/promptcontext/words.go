@@ -1,6 +1,7 @@
 package promptcontext
 
 import (
+	"cmp"
 	"iter"
 	"math"
 	"slices"
@@ -74,7 +75,7 @@ type wordSession struct {
 // update makes the messages of a session from first to last those of the index. read
 // yields those from a position on that may be retrieved.
 func (x *wordIndex) update(key memory.Key, h memory.Head, first, last int64, read func(from int64) iter.Seq2[*memory.Entry, error]) error {
-	first = max(first, last-maxVectors+1)
+	first = max(first, last-maxMessages+1)
 	s := x.sessions[key.Session]
 	if s != nil && (h.Version < s.version || h.Version-s.version >= maxChangesPerGeneration || first < s.first || h.State.Edited != s.edited) {
 		x.corpus.Remove(s.number, 0, math.MaxInt64)
@@ -117,9 +118,9 @@ func (x *wordIndex) remove(s *wordSession, state store.State, first, last int64)
 	if state.Rewound != s.rewound {
 		s.rewound = state.Rewound
 		gone, edits := state.WasRewound(), state.Edits()
-		for _, seq := range x.corpus.Session(s.number) {
-			if gone(edits.Current(seq)) {
-				x.corpus.Remove(s.number, seq, seq)
+		for _, at := range x.corpus.Session(s.number) {
+			if gone(edits.Current(at.Seq)) {
+				x.corpus.Remove(s.number, at.Seq, at.Seq)
 			}
 		}
 	}
@@ -134,7 +135,7 @@ func (x *wordIndex) keep(used map[string]bool) bool {
 			delete(x.sessions, session)
 		}
 	}
-	return x.corpus.Dead() <= x.corpus.Len()+maxVectors
+	return x.corpus.Dead() <= x.corpus.Len()+maxMessages
 }
 
 // isRetrieved reports whether a message may be retrieved: tool calls and their results
@@ -143,7 +144,7 @@ func isRetrieved(m *chat.Message) bool {
 	return m.Role != chat.Tool && m.Role != chat.Function && m.Role != chat.System && !m.HasCalls()
 }
 
-// rank orders messages that left the window, and messages of other sessions, by their
+// rank orders the passages of messages that left the window, and of other sessions, by their
 // relevance for a question with a vector.
 func (t *turnContext) rank(question string, query []float32, stored *sessionVectors, others []otherVectors) ([]sourceMatch, error) {
 	s, cache := t.session, &t.source.words
@@ -171,10 +172,11 @@ func (t *turnContext) rank(question string, query []float32, stored *sessionVect
 		similar = x.similar(similar, o.key, query, o.stored, o.head.Head.State)
 	}
 	var all []sourceMatch
-	for _, r := range x.corpus.Rank(ranking.Query{Text: question, Similar: similar, Limit: t.source.retrieval.TopK, Match: func(doc int) bool { return !x.isPinned(doc, s.Key(), head.State) }}) {
-		number, seq := x.corpus.At(r.Doc)
-		match := sourceMatch{seq: seq, key: x.keys[number]}
-		match.text = edits[match.key.Session].Current(seq)
+	limit := cmp.Or(t.source.retrieval.TopK, maxCandidates)
+	for _, r := range x.corpus.Rank(ranking.Query{Text: question, Similar: similar, Limit: limit, Now: s.Now(), Match: func(doc int) bool { return !x.isPinned(doc, s.Key(), head.State) }}) {
+		number, at := x.corpus.At(r.Doc)
+		match := sourceMatch{seq: at.Seq, part: at.Part, key: x.keys[number]}
+		match.text = edits[match.key.Session].Current(at.Seq)
 		if match.key != s.Key() {
 			match.other = match.key.Session
 		}
@@ -187,24 +189,31 @@ func (t *turnContext) rank(question string, query []float32, stored *sessionVect
 // isPinned reports whether a message is one of a session that its window still has, because
 // it is pinned.
 func (x *wordIndex) isPinned(doc int, key memory.Key, state store.State) bool {
-	number, seq := x.corpus.At(doc)
-	return state.Pinned != "" && x.keys[number] == key && state.IsPinned(seq)
+	number, at := x.corpus.At(doc)
+	return state.Pinned != "" && x.keys[number] == key && state.IsPinned(at.Seq)
 }
 
 // similar adds the similarities of the messages of a session. The vector of an edited message
 // is that of its newest text.
 func (x *wordIndex) similar(to []ranking.Similarity, key memory.Key, query []float32, stored *sessionVectors, state store.State) []ranking.Similarity {
-	edits := state.Edits()
-	docs := map[int64]int{}
-	for doc, seq := range x.corpus.Session(x.sessions[key.Session].number) {
-		docs[seq] = doc
+	if stored == nil {
+		return to
 	}
-	for _, m := range stored.vectors.Nearest(query, math.MaxInt, func(text int64) bool {
-		place := edits.Original(text)
+	edits := state.Edits()
+	docs := map[ranking.Place]int{}
+	for doc, at := range x.corpus.Session(x.sessions[key.Session].number) {
+		docs[at] = doc
+	}
+	original := func(id int64) ranking.Place {
+		at := ranking.PlaceOf(id)
+		return ranking.Place{Seq: edits.Original(at.Seq), Part: at.Part}
+	}
+	for _, m := range stored.vectors.Nearest(query, math.MaxInt, func(id int64) bool {
+		place := original(id)
 		_, found := docs[place]
-		return found && edits.Current(place) == text
+		return found && edits.Current(place.Seq) == ranking.PlaceOf(id).Seq
 	}) {
-		to = append(to, ranking.Similarity{Doc: docs[edits.Original(m.ID)], Score: m.Score})
+		to = append(to, ranking.Similarity{Doc: docs[original(m.ID)], Score: m.Score})
 	}
 	return to
 }

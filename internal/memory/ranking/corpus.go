@@ -17,7 +17,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/words"
 )
 
-// Document is a message.
+// Document is a message. A long one is divided into Passages, which are the documents of the corpus.
 type Document struct {
 	Session int32     // number of its session, chosen by the caller
 	Seq     int64     // position in the session
@@ -32,8 +32,10 @@ type record struct {
 	previous, next int32 // documents of the same session around it, -1 for none
 	author         int32 // index in authors
 	seq            int64
-	seconds        int64 // Unix time
-	length         uint16
+	seconds        int64  // Unix time
+	part           uint16 // number of the passage in the message
+	length         uint16 // words
+	whole          uint16 // words of the message
 	dead           bool
 }
 
@@ -67,8 +69,22 @@ func (c *Corpus) Len() int { return c.live }
 // Dead returns the number of removed documents that still use memory.
 func (c *Corpus) Dead() int { return len(c.docs) - c.live }
 
-// At returns session and position of a document.
-func (c *Corpus) At(doc int) (session int32, seq int64) { return c.docs[doc].session, c.docs[doc].seq }
+// At returns the session and the place of a document.
+func (c *Corpus) At(doc int) (session int32, at Place) {
+	return c.docs[doc].session, Place{c.docs[doc].seq, int(c.docs[doc].part)}
+}
+
+// Place is where a passage is in a session.
+type Place struct {
+	Seq  int64 // position of the message
+	Part int   // number of the passage, from 0
+}
+
+// ID identifies a place in its session.
+func (p Place) ID() int64 { return p.Seq*MaxPassages + int64(p.Part) }
+
+// PlaceOf returns the place with an ID.
+func PlaceOf(id int64) Place { return Place{id / MaxPassages, int(id % MaxPassages)} }
 
 // Time returns when a document was written, with a precision of seconds.
 func (c *Corpus) Time(doc int) time.Time { return time.Unix(c.docs[doc].seconds, 0) }
@@ -76,19 +92,32 @@ func (c *Corpus) Time(doc int) time.Time { return time.Unix(c.docs[doc].seconds,
 // Add adds a message; those of one session are added in their order. It returns false,
 // and adds nothing, if the corpus is full.
 func (c *Corpus) Add(d Document) bool {
-	if len(c.docs) >= maxDocs {
+	parts := Passages(d.Text)
+	if len(c.docs)+len(parts) > maxDocs {
 		return false
 	}
 	if c.ids == nil {
 		c.ids, c.last, c.named = map[string]int32{}, map[int32]int32{}, map[string]int32{}
 	}
+	first, whole := len(c.docs), 0
+	for i, p := range parts {
+		c.addPassage(&d, i, p)
+		whole += int(c.docs[first+i].length)
+	}
+	for i := first; i < len(c.docs); i++ {
+		c.docs[i].whole = uint16(min(whole, math.MaxUint16))
+	}
+	return true
+}
+
+func (c *Corpus) addPassage(d *Document, part int, p Passage) {
 	doc := int32(len(c.docs))
-	r := record{session: d.Session, previous: -1, next: -1, seq: d.Seq, seconds: d.Time.Unix(), author: c.author(d.Name)}
+	r := record{session: d.Session, previous: -1, next: -1, seq: d.Seq, part: uint16(part), seconds: d.Time.Unix(), author: c.author(d.Name)}
 	if previous, found := c.last[d.Session]; found {
 		r.previous, c.docs[previous].next = previous, doc
 	}
 	c.last[d.Session] = doc
-	terms, stops := textTerms(d.Text)
+	terms, stops := textTerms(p.String())
 	r.length = uint16(min(len(terms)-stops, math.MaxUint16))
 	for _, term := range terms {
 		c.addTerm(term, uint32(doc))
@@ -103,7 +132,6 @@ func (c *Corpus) Add(d Document) bool {
 	c.docs = append(c.docs, r)
 	c.live++
 	c.total += int64(r.length)
-	return true
 }
 
 func (c *Corpus) addTerm(term string, doc uint32) {
@@ -168,12 +196,12 @@ func (c *Corpus) Remove(session int32, from, to int64) {
 	}
 }
 
-// Session yields the documents of a session with their positions, the newest first.
-func (c *Corpus) Session(session int32) iter.Seq2[int, int64] {
-	return func(yield func(int, int64) bool) {
+// Session yields the documents of a session with their places, the newest first.
+func (c *Corpus) Session(session int32) iter.Seq2[int, Place] {
+	return func(yield func(int, Place) bool) {
 		doc, found := c.last[session]
 		for ; found && doc >= 0; doc = c.docs[doc].previous {
-			if !yield(int(doc), c.docs[doc].seq) {
+			if !yield(int(doc), Place{c.docs[doc].seq, int(c.docs[doc].part)}) {
 				return
 			}
 		}

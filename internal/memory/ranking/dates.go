@@ -17,9 +17,10 @@ type period struct{ from, to time.Time }
 type mentionedDate struct{ year, month, day int }
 
 // periods returns the times of messages, within first and last, that a query refers to:
-// those of a day such as "May 3, 2023", "3 May" or 2023-05-03, and of a month.
-func periods(plain []string, first, last time.Time) []period {
-	var out []period
+// those of a day such as "May 3, 2023", "3 May" or 2023-05-03, of a month, and of a span before
+// now such as "last week".
+func periods(plain []string, now, first, last time.Time) []period {
+	out := relativePeriods(plain, now)
 	for _, d := range mentionedDates(plain) {
 		years := []int{d.year}
 		if d.year == 0 {
@@ -38,6 +39,66 @@ func periods(plain []string, first, last time.Time) []period {
 		}
 	}
 	return out
+}
+
+// relativePeriods finds spans before now: today, yesterday, this or last week, month or year,
+// 3 days, weeks, months or years ago. What happened in a span is mentioned in it or soon after.
+func relativePeriods(plain []string, now time.Time) (out []period) {
+	day := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
+	for i, w := range plain {
+		before := ""
+		if i > 0 {
+			before = plain[i-1]
+		}
+		switch count, ago := countOf(before), i+1 < len(plain) && plain[i+1] == "ago"; {
+		case w == "today":
+			out = append(out, period{day, day.AddDate(0, 0, 1)})
+		case w == "yesterday":
+			out = append(out, period{day.AddDate(0, 0, -1), day.AddDate(0, 0, 1)})
+		case ago && count > 0:
+			if from, to := back(day, w, count), back(day, w, count-1); from.Before(day) {
+				slack := to.Sub(from) / 2
+				out = append(out, period{from.Add(-slack), from.Add(slack).AddDate(0, 0, 1)})
+			}
+		case before == "last" || before == "this" || before == "past":
+			if from := back(day, w, 1); from.Before(day) {
+				if before == "last" {
+					from = back(from, w, 1)
+				}
+				out = append(out, period{from, day.AddDate(0, 0, 1)})
+			}
+		}
+	}
+	return out
+}
+
+// back returns the day some days, weeks, months or years before; the same for another unit.
+func back(day time.Time, unit string, n int) time.Time {
+	switch strings.TrimSuffix(unit, "s") {
+	case "day":
+		return day.AddDate(0, 0, -n)
+	case "week":
+		return day.AddDate(0, 0, -7*n)
+	case "month":
+		return day.AddDate(0, -n, 0)
+	case "year":
+		return day.AddDate(-n, 0, 0)
+	}
+	return day
+}
+
+// countOf returns a number of up to 1,000 in digits or up to ten in words, 0 for another word.
+func countOf(word string) int {
+	if word == "a" || word == "an" {
+		return 1
+	}
+	if n := slices.Index([]string{"one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"}, word); n >= 0 {
+		return n + 1
+	}
+	if n := number(word); n > 0 && n <= 1_000 {
+		return n
+	}
+	return 0
 }
 
 // mentionedDates finds the dates that the words of a query name.

@@ -3,13 +3,13 @@ package ranking
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
-	"strings"
 	"time"
 )
 
-// The parameters were chosen on two conversations and measured on three others; see
-// docs/benchmarks.md.
+// The parameters are the same for all shapes of conversations; docs/benchmarks.md has what they were
+// measured on.
 const (
 	saturation  = 1.2 // of BM25, k1
 	lengthShare = 0.75
@@ -19,12 +19,18 @@ const (
 	namedSimilarity  = 0.15 // what its similarity gains
 	datedSimilarity  = 0.15
 	neighborsWithin  = time.Hour // messages further apart are of different conversations
+	dampedWords      = 80        // a longer message gets a smaller share of the scores of its neighbors
 	depth            = 100       // of the rankings that are combined
-	rankConstant     = 10
-	wordsWeight      = 2
-	similarityWeight = 1
-	minPrefix        = 4  // letters of an unknown word that may begin others
-	maxVariants      = 16 // words that begin with it
+	wordsWeight      = 0.6
+	similarityWeight = 0.4
+	highDeviations   = 5    // standard deviations above the mean that are as much as all words of the query
+	cosineShare      = 0.05 // the order of documents below the mean, as in a short conversation
+	aboutSame        = 0.9
+	minSameWords     = 2
+	minPrefix        = 4  // letters of an unknown word that others share
+	minMisspelled    = 5  // letters of a word that may be misspelled
+	maxEnding        = 3  // letters in which forms of a word differ
+	maxVariants      = 16 // words that are taken for an unknown one
 )
 
 // neighborWeights are the shares of the scores of the messages 1, 2, … before and after.
@@ -32,7 +38,7 @@ const (
 //nolint:gochecknoglobals // constant tables
 var (
 	wordsBefore, wordsAfter           = []float32{0.5, 0.3, 0.1}, []float32{0.4, 0.2, 0.1}
-	similarityBefore, similarityAfter = []float32{0.3}, []float32{0.3}
+	similarityBefore, similarityAfter = []float32{0.2}, []float32{0.2}
 )
 
 // Similarity is the similarity of a document's vector with that of the query.
@@ -47,6 +53,8 @@ type Query struct {
 	Similar []Similarity       // in any order, a document once; nil without vectors
 	Limit   int                // the most results
 	Match   func(doc int) bool // whether a document may be a result; nil: all
+	Now     time.Time          // when the question is asked, for "last week"; zero: when the newest document was written
+	Whole   bool               // only the best passage of each message
 }
 
 // Result is a found document.
@@ -63,6 +71,8 @@ type ranker struct {
 	stems   []string
 	named   []bool // whether the query names a author
 	periods []period
+	ideal   float64          // about the score of a document with all words of the query
+	masks   map[int32]uint64 // of documents: which terms of the query they have
 }
 
 // Rank returns the best documents, the best first; of equal ones the older first.
@@ -73,22 +83,33 @@ func (c *Corpus) Rank(q Query) []Result {
 	for i, s := range c.authors {
 		r.named[i] = slices.ContainsFunc(s.words, func(w string) bool { return slices.Contains(r.plain, w) })
 	}
-	r.periods = periods(r.plain, time.Unix(c.first, 0).UTC(), time.Unix(c.newest, 0).UTC())
-	fused := map[int32]float64{}
-	add := func(ranking []scored, weight float64) {
-		for rank, s := range ranking {
-			fused[s.doc] += weight / float64(rankConstant+rank+1)
-		}
+	now := q.Now
+	if now.IsZero() {
+		now = time.Unix(c.newest, 0)
 	}
-	n := max(depth, 2*q.Limit)
-	add(r.byWords(n), wordsWeight)
-	add(r.bySimilarity(n), similarityWeight)
-	results := make([]Result, 0, len(fused))
-	for doc, score := range fused {
-		results = append(results, Result{int(doc), score})
-	}
+	r.periods = periods(r.plain, now.UTC(), time.Unix(c.first, 0).UTC(), time.Unix(c.newest, 0).UTC())
+	results := r.combine()
 	slices.SortFunc(results, func(a, b Result) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Doc, b.Doc)) })
+	r.putNewestFirst(results)
+	if q.Whole {
+		results = c.bestOfMessages(results)
+	}
 	return results[:min(len(results), q.Limit)]
+}
+
+// bestOfMessages keeps the first result of each message.
+func (c *Corpus) bestOfMessages(results []Result) []Result {
+	type message struct {
+		session int32
+		seq     int64
+	}
+	seen := map[message]bool{}
+	return slices.DeleteFunc(results, func(r Result) bool {
+		m := message{c.docs[r.Doc].session, c.docs[r.Doc].seq}
+		known := seen[m]
+		seen[m] = true
+		return known
+	})
 }
 
 // scored is a document with a score.
@@ -97,16 +118,85 @@ type scored struct {
 	score float32
 }
 
-// byWords ranks the documents by the words of the query.
-func (r *ranker) byWords(n int) []scored {
+// combine returns the documents of both rankings with their scores: the share of the query's
+// words that they have, by weight, and how far their similarity is above the mean of all.
+func (r *ranker) combine() []Result {
+	n := max(depth, 4*r.query.Limit)
+	words, similar := r.byWords(), r.bySimilarity()
+	mean, deviation := similar.distribution()
+	fused := map[int32]float64{}
+	for _, list := range [][]scored{r.best(words, n), r.best(similar, n)} {
+		for _, s := range list {
+			score := wordsWeight * float64(words.of[s.doc]) / max(r.ideal, math.SmallestNonzeroFloat32)
+			if similar.of[s.doc] != 0 {
+				cosine := float64(similar.of[s.doc])
+				score += similarityWeight * (max(cosine-mean, 0)/(deviation*highDeviations) + cosineShare*cosine)
+			}
+			fused[s.doc] = score
+		}
+	}
+	results := make([]Result, 0, len(fused))
+	for doc, score := range fused {
+		if score > 0 {
+			results = append(results, Result{int(doc), score})
+		}
+	}
+	return results
+}
+
+// distribution returns the mean and the standard deviation of the scores.
+func (s *scoreList) distribution() (mean, deviation float64) {
+	n := float64(max(len(s.touched), 1))
+	for _, doc := range s.touched {
+		mean += float64(s.of[doc]) / n
+	}
+	for _, doc := range s.touched {
+		x := float64(s.of[doc]) - mean
+		deviation += x * x / n
+	}
+	return mean, max(math.Sqrt(deviation), 1e-6)
+}
+
+// putNewestFirst puts the newest first of documents of one author that have the same words of the
+// query and about the same score: what was said later replaces what was said before.
+func (r *ranker) putNewestFirst(results []Result) {
+	for i := range results {
+		newest, mask := i, r.masks[int32(results[i].Doc)]
+		if bits.OnesCount64(mask) < minSameWords {
+			continue
+		}
+		for j := i + 1; j < len(results) && results[j].Score >= aboutSame*results[i].Score; j++ {
+			a, b := &r.docs[results[j].Doc], &r.docs[results[newest].Doc]
+			if r.masks[int32(results[j].Doc)] == mask && a.author == b.author && a.seconds > b.seconds {
+				newest = j
+			}
+		}
+		doc := results[newest].Doc
+		for k := newest; k > i; k-- { // the scores stay in order
+			results[k].Doc = results[k-1].Doc
+		}
+		results[i].Doc = doc
+	}
+}
+
+// byWords scores the documents by the words of the query.
+func (r *ranker) byWords() *scoreList {
+	r.masks = map[int32]uint64{}
 	scores := scoreList{of: make([]float32, len(r.docs))}
 	average := float64(r.total) / float64(max(r.live, 1))
-	for _, term := range r.stems {
-		for _, id := range r.find(term) {
+	for number, term := range r.stems {
+		ids := r.find(term)
+		most := 0.0
+		if len(ids) == 0 {
+			most = math.Log(1 + float64(r.live))
+		}
+		for _, id := range ids {
 			list := r.postings[id]
 			having := float64(r.having(list))
 			weight := math.Log(1 + (float64(r.live)-having+0.5)/(having+0.5))
+			most = max(most, weight)
 			for _, p := range list {
+				r.masks[int32(p>>countBits)] |= 1 << (number % 64)
 				doc, count := int32(p>>countBits), float64(p&maxCount)
 				if r.docs[doc].dead {
 					continue
@@ -115,6 +205,7 @@ func (r *ranker) byWords(n int) []scored {
 				scores.add(doc, float32(weight*count*(saturation+1)/(count+norm)))
 			}
 		}
+		r.ideal += most
 	}
 	if len(r.periods) > 0 || slices.Contains(r.named, true) {
 		for _, doc := range scores.touched {
@@ -122,7 +213,7 @@ func (r *ranker) byWords(n int) []scored {
 			scores.of[doc] *= 1 + r.boost(doc, 0, mentionedTime)
 		}
 	}
-	return r.best(r.spread(&scores, wordsBefore, wordsAfter), n)
+	return r.spread(&scores, wordsBefore, wordsAfter)
 }
 
 // having returns how many documents have a term.
@@ -139,8 +230,8 @@ func (r *ranker) having(list []uint32) int {
 	return n
 }
 
-// find returns the number of a term; if no document has it, the numbers of terms that
-// begin with it.
+// find returns the number of a term; if no document has it, the numbers of terms that it
+// begins, that are other forms of it, or of which it is a misspelling.
 func (r *ranker) find(term string) []int32 {
 	if id, known := r.ids[term]; known && r.having(r.postings[id]) > 0 {
 		return []int32{id}
@@ -150,7 +241,7 @@ func (r *ranker) find(term string) []int32 {
 	}
 	var variants []string
 	for t := range r.ids {
-		if strings.HasPrefix(t, term) && r.having(r.postings[r.ids[t]]) > 0 {
+		if isVariant(t, term) && r.having(r.postings[r.ids[t]]) > 0 {
 			variants = append(variants, t)
 		}
 	}
@@ -162,15 +253,38 @@ func (r *ranker) find(term string) []int32 {
 	return ids
 }
 
-// bySimilarity ranks the documents by their vectors.
-func (r *ranker) bySimilarity(n int) []scored {
+// isVariant reports whether a term may be meant by an unknown one: it has the same beginning but for a short
+// ending, or one letter is missing, added, replaced or swapped with the next.
+func isVariant(term, unknown string) bool {
+	same := 0
+	for same < len(term) && same < len(unknown) && term[same] == unknown[same] {
+		same++
+	}
+	a, b := term[same:], unknown[same:]
+	if b == "" || same >= max(minPrefix, len(unknown)-maxEnding) && len(a) <= maxEnding && len(b) <= maxEnding {
+		return true
+	}
+	if same == 0 || len(unknown) < minMisspelled || len(a)-len(b) > 1 || len(b)-len(a) > 1 {
+		return false
+	}
+	switch {
+	case len(a) > len(b):
+		return a[1:] == b
+	case len(a) < len(b):
+		return a == b[1:]
+	}
+	return a[1:] == b[1:] || len(a) > 1 && a[0] == b[1] && a[1] == b[0] && a[2:] == b[2:]
+}
+
+// bySimilarity scores the documents by their vectors.
+func (r *ranker) bySimilarity() *scoreList {
 	scores := scoreList{of: make([]float32, len(r.docs))}
 	for _, s := range r.query.Similar {
 		if doc := int32(s.Doc); !r.docs[doc].dead {
 			scores.add(doc, s.Score+r.boost(doc, namedSimilarity, datedSimilarity))
 		}
 	}
-	return r.best(r.spread(&scores, similarityBefore, similarityAfter), n)
+	return r.spread(&scores, similarityBefore, similarityAfter)
 }
 
 // boost returns what a document gains if the query names its author or its time.
@@ -211,17 +325,22 @@ func (r *ranker) spread(from *scoreList, before, after []float32) *scoreList {
 			if near = r.neighbor(near, r.docs[near].next); near < 0 {
 				break
 			}
-			to.add(near, share*score)
+			to.add(near, share*score*r.damping(near))
 		}
 		near = doc
 		for _, share := range after {
 			if near = r.neighbor(near, r.docs[near].previous); near < 0 {
 				break
 			}
-			to.add(near, share*score)
+			to.add(near, share*score*r.damping(near))
 		}
 	}
 	return to
+}
+
+// damping is the share of a neighbor's score that a message gets: long ones less.
+func (r *ranker) damping(doc int32) float32 {
+	return min(1, dampedWords/float32(max(r.docs[doc].whole, 1)))
 }
 
 // neighbor returns a document if it belongs to the same conversation as doc, else -1.

@@ -144,8 +144,8 @@ func TestCorpus_EqualsAFreshOne(t *testing.T) {
 		}
 		describe := func(c *Corpus, q string) (out []string) {
 			for _, r := range c.Rank(Query{Text: q, Limit: 100}) {
-				session, seq := c.At(r.Doc)
-				out = append(out, fmt.Sprintf("%d %d %.6f", session, seq, math.Abs(r.Score)))
+				session, at := c.At(r.Doc)
+				out = append(out, fmt.Sprintf("%d %d %.6f", session, at.Seq, math.Abs(r.Score)))
 			}
 			return out
 		}
@@ -168,4 +168,46 @@ func FuzzRank(f *testing.F) {
 		d.Add(Document{Text: text, Name: text})
 		d.Rank(Query{Text: text, Limit: 1})
 	})
+}
+
+// TestPassages checks that rows, code and sentences of a long text stay whole, and that nothing is lost.
+func TestPassages(t *testing.T) {
+	sentence := "The garden needs water in the evening and shade at noon. "
+	text := "# Garden\n\n" + strings.Repeat(sentence, 12) + "\n\n| plant | price |\n| --- | --- |\n" + strings.Repeat("| tomato of the village | 4 euros |\n", 12) +
+		"\n```go\nfunc water() {\n\n\tpour()\n}\n```\n\n- one\n- two\n\nÜber 学习。学习！" + strings.Repeat("é", 900)
+	var all strings.Builder
+	inRow, inCode := 0, false
+	for _, p := range Passages(text) {
+		all.WriteString(p.Text)
+		if strings.HasPrefix(p.Text, "The garden") && (!strings.HasSuffix(p.Text, "noon.") || p.Under != "Garden") {
+			t.Errorf("a sentence is divided, or lacks its heading: %+v", p)
+		}
+		if strings.HasPrefix(p.Text, "| tomato") {
+			if inRow++; !strings.HasSuffix(p.Text, "|") || p.Under != "| plant | price |" {
+				t.Errorf("a row is divided, or lacks the header: %+v", p)
+			}
+		}
+		inCode = inCode || p.Text == "```go\nfunc water() {\n\n\tpour()\n}\n```"
+	}
+	if got, want := strings.Join(strings.Fields(all.String()), ""), strings.Join(strings.Fields(text), ""); got != want {
+		t.Errorf("the passages have\n%s\nwant\n%s", got, want)
+	}
+	if inRow == 0 || !inCode {
+		t.Errorf("%d passages of rows, code %t", inRow, inCode)
+	}
+	if got := Passages(" short "); len(got) != 1 || got[0].Text != "short" || len(Passages(" \n")) != 0 {
+		t.Errorf("a short text has %v", got)
+	}
+}
+
+// TestRank_Newest checks that of two statements with the same words the newer comes first, a misspelled
+// question finds the same, and a span before now selects messages.
+func TestRank_Newest(t *testing.T) {
+	c := corpusOf("Ann: my flat is in Lisbon now", "Bob: fine", "Ann: my flat is in Porto now", "Ann: wir haben die Städten besucht")
+	now := time.Date(2024, time.March, 4, 12, 0, 0, 0, time.UTC)
+	for text, want := range map[string]int{"Where is the flat now?": 2, "Where is the flta nwo? Lisbno": 0, "In welchen Städte waren wir?": 3, "flat yesterday": 2, "flat 3 days ago": 0} {
+		if got := docsOf(c.Rank(Query{Text: text, Limit: 1, Now: now})); !slices.Equal(got, []int{want}) {
+			t.Errorf("%q: %v, want %d", text, got, want)
+		}
+	}
 }
