@@ -8,7 +8,7 @@ import (
 	"github.com/qtype-dev/qtype/memory/search"
 )
 
-// Found writes the messages that a search found, one a line, the best first.
+// Found writes the messages that a search found, one a line, the best first: of long ones the passage.
 func (v *View) Found(found []search.Message) error {
 	if v.JSON {
 		return terminal.WriteJSON(v.Out, found...)
@@ -20,7 +20,7 @@ func (v *View) Found(found []search.Message) error {
 	for _, m := range found {
 		author := cmp.Or(m.Name, string(m.Role))
 		if _, err := fmt.Fprintf(v.Out, "%s  %s, turn %d  %s: %s\n", m.Time.Local().Format("2006-01-02 15:04"),
-			terminal.Clean(m.Session), m.Turn, terminal.Clean(author), terminal.Clean(m.Content)); err != nil {
+			terminal.Clean(m.Session), m.Turn, terminal.Clean(author), terminal.Clean(cmp.Or(m.Passage, m.Content))); err != nil {
 			return err
 		}
 	}
