@@ -175,7 +175,7 @@ func NewEmbedder(m *spec.EmbeddingModel, opts Options) (model.Embedder, error) {
 		return withEmbeddingCost(&m.Model, model.WithBatches(opts.WrapEmbedder(batchedEmbedder{made}), batch, batchPolicy)), nil
 	}
 	policy := withBreaker(callPolicy(&m.Model, client.limitKey(), opts), &m.Model, made.Info().Endpoint, opts)
-	return withEmbeddingCost(&m.Model, model.WithBatches(opts.WrapEmbedder(made), batch, policy)), nil
+	return withEmbeddingCost(&m.Model, model.WithBatches(opts.WrapEmbedder(withPrefixes(made)), batch, policy)), nil
 }
 
 // client is the client of a model's provider and what it makes the model from.
