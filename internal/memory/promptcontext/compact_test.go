@@ -102,3 +102,16 @@ func TestCompactAt_Invalid(t *testing.T) {
 		}
 	}
 }
+
+// TestRetrieval_Words checks that a block without a model retrieves by words, and that a passage without
+// room is skipped for a smaller one.
+func TestRetrieval_Words(t *testing.T) {
+	m := contextual(t, memory.NewInProcess(), 2000, promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 1})
+	runTurn(t, m, "My zebra eats hay. "+strings.Repeat("So the zebra has a zebra stable for one zebra. ", 16), "Ah.")
+	runTurn(t, m, "The zebra is called Otto.", strings.Repeat("z", 600))
+	runTurn(t, m, strings.Repeat("y", 600), "Yes.")
+	sent := strings.Join(textsOf(runTurn(t, m, "What is the zebra called? "+strings.Repeat("x", 500), "Otto.")), "\n")
+	if !strings.Contains(sent, ": The zebra is called Otto.") {
+		t.Errorf("the model receives\n%s", sent)
+	}
+}
