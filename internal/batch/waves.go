@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -27,8 +26,7 @@ var ErrDetached = errors.New("the run waits for batches")
 
 // checkWaves rejects a run that would forget the batches of an earlier one.
 func (cfg *Config) checkWaves() error {
-	_, missing := os.Stat(WavesPath(cfg.Output))
-	if isNew := missing != nil; isNew || cfg.Waves != nil && (cfg.Resume || cfg.Restart) {
+	if !waves.New(WavesPath(cfg.Output)).Exists() || cfg.Waves != nil && (cfg.Resume || cfg.Restart) {
 		return nil
 	}
 	return fmt.Errorf("%s has the batches of an interrupted run: continue it with --batch --resume, or cancel them and start over with --batch --restart", WavesPath(cfg.Output))
