@@ -282,6 +282,57 @@ func TestRun_BatchesRestarted(t *testing.T) {
 	}
 }
 
+// TestRun_BatchesRestartedLate: batches that have ended, or that the provider does not know any more, do not prevent
+// that a run starts over.
+func TestRun_BatchesRestartedLate(t *testing.T) {
+	for _, change := range []string{"", "provider: anthropic, model_id: claude-opus-4-6", "gone"} {
+		t.Run(change, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			writeQuestions(t, 9, 9)
+			server := batchtest.New(3, batchtest.Faults{Polls: 1}, batchtest.Deterministic)
+			at := httptest.NewServer(server)
+			defer at.Close()
+			document, path := strings.Replace(agent, "tools: [count], ", "", 1), "/v1/batches/batch_0002"
+			if strings.HasPrefix(change, "provider") {
+				document, path = strings.NewReplacer("provider: openai, model_id: gpt-4.1", change, "/v1", "").Replace(document), "/v1/messages/batches/msgbatch_0001"
+			}
+			if _, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{Detach: true}); !errors.Is(err, batch.ErrDetached) {
+				t.Fatalf("%v\n%s", err, errs)
+			}
+			url := at.URL
+			if change == "gone" { // another account, or after the time for which batches are stored
+				other := httptest.NewServer(batchtest.New(3, batchtest.Faults{}, batchtest.Deterministic))
+				defer other.Close()
+				url = other.URL
+			} else {
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+path, http.NoBody)
+				testkit.Must(t, err)
+				req.Header.Set("Anthropic-Version", "2023-06-01")
+				resp, err := http.DefaultClient.Do(req)
+				testkit.Must(t, err)
+				testkit.Must(t, resp.Body.Close())
+			}
+			if _, errs, err := wavesRun(t, document, url, 4, newWaves(), batch.Config{Restart: true}); !errors.Is(err, batch.ErrRowsFailed) || server.Canceled() > 0 {
+				t.Errorf("%v: %d canceled\n%s", err, server.Canceled(), errs)
+			}
+		})
+	}
+}
+
+// TestRun_BatchesMalformed: calls for which a provider refuses whole batches fail, however many these are, and no other
+// ones.
+func TestRun_BatchesMalformed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	rows := "question\n" + strings.Repeat("malformed\nright\n", 5)
+	testkit.Must(t, os.WriteFile("in.csv", []byte(rows), 0o600))
+	at := httptest.NewServer(batchtest.New(3, batchtest.Faults{Malformed: true}, batchtest.Deterministic))
+	defer at.Close()
+	out, errs, err := wavesRun(t, strings.Replace(agent, "tools: [count], ", "", 1), at.URL, 4, newWaves(), batch.Config{})
+	if !errors.Is(err, batch.ErrRowsFailed) || strings.Count(out, `"reply":"answer `) != 5 || strings.Count(out, "HTTP 400: malformed") != 5 {
+		t.Errorf("%v\n%s\n%s", err, out, errs)
+	}
+}
+
 // TestRun_BatchesBudget: a wave has no more calls than the budget admits, and counts at the prices of batches.
 func TestRun_BatchesBudget(t *testing.T) {
 	for budget, want := range map[string]string{

@@ -150,6 +150,7 @@ func (r *Run) refused(b *batch, api *modelBatches, why *wire.BatchFailed) error 
 	}
 	failed := 0
 	err := r.change(func(tx *sql.Tx) error {
+		failed = 0
 		if why.Full { // no call was made
 			_, err := tx.ExecContext(context.Background(), "UPDATE calls SET tries = 1 WHERE batch = ?", b.id)
 			return err
@@ -160,13 +161,21 @@ func (r *Run) refused(b *batch, api *modelBatches, why *wire.BatchFailed) error 
 			return err
 		}
 		for line, text := range why.Lines {
-			_, err := tx.ExecContext(context.Background(), "UPDATE calls SET status = 400, answer = ?, body = NULL WHERE number = (SELECT number FROM calls WHERE batch = ? ORDER BY number LIMIT 1 OFFSET ?)", message(text), b.id, line-1)
+			done, err := tx.ExecContext(context.Background(), "UPDATE calls SET status = 400, answer = ?, body = NULL WHERE number = (SELECT number FROM calls WHERE batch = ? ORDER BY number LIMIT 1 OFFSET ?)", message(text), b.id, line-1)
 			if err != nil {
 				return err
 			}
-			failed++
+			n, err := done.RowsAffected()
+			if err != nil {
+				return err
+			}
+			failed += int(n)
 		}
-		return nil
+		if failed == 0 { // no line is of a call: each batch may be refused for that
+			return nil
+		}
+		_, err := tx.Exec("UPDATE calls SET tries = 1 WHERE batch = ? AND status = 0", b.id) // they were not made
+		return err
 	})
 	if err != nil {
 		return err

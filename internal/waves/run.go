@@ -407,13 +407,24 @@ func (r *Run) Cancel(ctx context.Context) (canceled int, err error) {
 		if found != nil || b.remote == "" {
 			continue
 		}
-		if failed := api.Cancel(ctx, b.remote); failed != nil {
+		failed := api.Cancel(ctx, b.remote)
+		switch {
+		case failed == nil:
+			canceled++
+		case !isOver(ctx, api, b.remote):
 			err = errors.Join(err, fmt.Errorf("batch %s: %w", b.remote, failed))
-			continue
 		}
-		canceled++
 	}
 	return canceled, err
+}
+
+// isOver reports whether a batch has ended, or does not exist any more: there is nothing to cancel.
+func isOver(ctx context.Context, api *modelBatches, id string) bool {
+	state, err := api.State(ctx, id)
+	if failure, ok := errors.AsType[*model.Error](err); ok {
+		return failure.Status == http.StatusNotFound
+	}
+	return err == nil && state.Ended
 }
 
 // Live returns how many batches may be at the provider and have not ended.

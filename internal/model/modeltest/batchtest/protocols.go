@@ -38,10 +38,11 @@ func (s *Server) openai(w http.ResponseWriter, r *http.Request, path string, bod
 			refuse(w, 404, "invalid_request_error", "no such batch")
 			return
 		}
-		if len(parts) == 3 {
-			s.cancel(b)
-		} else {
+		if len(parts) == 2 {
 			s.look(b)
+		} else if !s.cancel(b) {
+			refuse(w, 409, "invalid_request_error", "the batch has ended")
+			return
 		}
 		reply(w, 200, s.openaiBatch(b))
 	}
@@ -128,7 +129,9 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 func (s *Server) openaiBatch(b *batch) map[string]any {
 	made := map[string]any{"id": b.id, "object": "batch", "endpoint": b.method, "input_file_id": b.input, "completion_window": "24h", "status": b.state,
 		"created_at": b.created.Unix(), "metadata": map[string]string{"qtype_batch": b.name}, "errors": nil, "output_file_id": nil, "error_file_id": nil}
-	if b.state == "failed" {
+	if b.line > 0 {
+		made["errors"] = map[string]any{"object": "list", "data": []any{map[string]any{"code": "invalid_json_line", "message": "malformed", "param": nil, "line": b.line}}}
+	} else if b.state == "failed" {
 		made["errors"] = map[string]any{"object": "list", "data": []any{map[string]any{"code": "token_limit_exceeded", "message": "Enqueued token limit reached", "param": nil, "line": nil}}}
 	}
 	if len(b.results) > 0 {
@@ -168,7 +171,10 @@ func (s *Server) anthropic(w http.ResponseWriter, r *http.Request, path string, 
 		b := s.find(id)
 		_, _ = w.Write(slices.Concat(b.results, b.refused)) // the client has gone otherwise
 	case action == "cancel":
-		s.cancel(s.find(id))
+		if !s.cancel(s.find(id)) {
+			refuse(w, 400, "invalid_request_error", "the batch has ended")
+			return
+		}
 		reply(w, 200, s.messageBatch(s.find(id)))
 	default:
 		s.look(s.find(id))

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,6 +28,7 @@ type Faults struct {
 	Ambiguous  float64 // the share of creations that fail with 504 although the batch exists
 	Full       int     // calls that may wait at once; a batch with more is refused as a whole; 0 for any number
 	Calls      int     // the number of calls of a batch; 0 for any number
+	Malformed  bool    // a batch is refused as a whole for its first call with the word malformed
 }
 
 // Server is the server. It is safe for concurrent use.
@@ -55,6 +57,7 @@ type batch struct {
 	state                   string // in OpenAI's words
 	results, refused        []byte
 	betas                   string
+	line                    int // of the call for which it was refused; 0 for none
 }
 
 type call struct {
@@ -193,6 +196,10 @@ func (s *Server) look(b *batch) {
 		b.state = "failed"
 		return
 	}
+	if i := slices.IndexFunc(b.calls, func(c call) bool { return bytes.Contains(c.body, []byte("malformed")) }); s.faults.Malformed && i >= 0 {
+		b.state, b.line = "failed", i+1
+		return
+	}
 	if b.looks++; b.looks > s.faults.Polls {
 		s.end(b)
 	}
@@ -255,11 +262,13 @@ func (s *Server) make(b *batch, c call, format func(id string, status int, answe
 	}
 }
 
-// cancel cancels a batch.
-func (s *Server) cancel(b *batch) {
-	if b.state == "in_progress" {
-		b.state = "cancelled"
+// cancel cancels a batch, and reports whether it had not ended.
+func (s *Server) cancel(b *batch) bool {
+	if b.state != "in_progress" {
+		return false
 	}
+	b.state = "cancelled"
+	return true
 }
 
 func line(v any) []byte {
