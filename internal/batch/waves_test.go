@@ -132,6 +132,7 @@ func TestRun_Batches(t *testing.T) {
 		for kind, faults := range map[string]batchtest.Faults{
 			"plain":     {Polls: 2},
 			"disorder":  {Shuffled: true, Duplicates: true, CutOff: true},
+			"short":     {Short: true},
 			"missing":   {Missing: 0.2, Unmade: 0.2, Failing: 0.2, Shuffled: true},
 			"requests":  {Requests: 0.3, Polls: 1},
 			"ambiguous": {Ambiguous: 0.5},

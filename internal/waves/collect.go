@@ -24,6 +24,8 @@ func headOf(text string) (h http.Header) {
 const (
 	// maxTries is how often a call is sent that a batch has not made, or that has failed for a time.
 	maxTries = 3
+	// maxReads is how often the results of a batch are read if some are missing.
+	maxReads = 5
 	// takeSize is the number of results that are stored together.
 	takeSize = 500
 	// holdTime is how long no batch is created after the provider has refused one because it has too many.
@@ -35,10 +37,11 @@ func passes(status int) bool {
 	return status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status < 100 || status >= 500
 }
 
-// collect stores the results of a batch. Its calls without one are sent again.
-func (r *Run) collect(ctx context.Context, b *batch, api *modelBatches) error {
+// collect stores the results of a batch, of which the provider counts made. Its calls without one are sent again,
+// but not before the results are complete, or were read maxReads times: what is missing was paid for.
+func (r *Run) collect(ctx context.Context, b *batch, api *modelBatches, made int) error {
 	var results []wire.BatchResult
-	ignored := 0
+	ignored, count := 0, 0
 	store := func() error {
 		n, err := r.take(b, results)
 		ignored += n
@@ -47,6 +50,7 @@ func (r *Run) collect(ctx context.Context, b *batch, api *modelBatches) error {
 	}
 	var stored error
 	err := api.Results(ctx, b.remote, func(res wire.BatchResult) error {
+		count++
 		if results = append(results, res); len(results) >= takeSize {
 			stored = store()
 		}
@@ -60,6 +64,11 @@ func (r *Run) collect(ctx context.Context, b *batch, api *modelBatches) error {
 	}
 	if err != nil {
 		return r.passing(ctx, b, err)
+	}
+	if count < made && api.short[b.id]+1 < maxReads {
+		api.short[b.id]++
+		r.report("wave %d: batch %s has %d of %s; reading them again", b.wave, b.remote, count, textfmt.Count(int64(made), "result"))
+		return nil
 	}
 	again, err := r.end(b, `{"error":{"message":"the batch has no result of the call","type":"batch_result_missing"}}`)
 	if err != nil {

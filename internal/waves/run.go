@@ -49,8 +49,9 @@ type Counts struct {
 // modelBatches is the batch API of a model.
 type modelBatches struct {
 	wire.Batches
-	most int       // calls in a batch that the provider accepts at the moment; 0 for its limit
-	hold time.Time // before which no batch is created
+	most  int           // calls in a batch that the provider accepts at the moment; 0 for its limit
+	hold  time.Time     // before which no batch is created
+	short map[int64]int // how often the results of batches were not complete
 }
 
 // New returns the run of a file, without touching it.
@@ -393,7 +394,7 @@ func (r *Run) read(ctx context.Context, b *batch) error {
 	case state.Failed != nil:
 		return r.refused(b, api, state.Failed)
 	}
-	return r.collect(ctx, b, api)
+	return r.collect(ctx, b, api, state.Made)
 }
 
 // Cancel cancels the batches that have not ended, and returns how many these are.

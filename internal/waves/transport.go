@@ -23,7 +23,7 @@ type transport struct {
 func (r *Run) Client(model string, api wire.Batches, next *http.Client) *http.Client {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.apis[model] = &modelBatches{Batches: api}
+	r.apis[model] = &modelBatches{Batches: api, short: map[int64]int{}}
 	made := *next
 	if made.Transport == nil {
 		made.Transport = http.DefaultTransport

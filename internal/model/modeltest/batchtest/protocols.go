@@ -23,6 +23,9 @@ func (s *Server) openai(w http.ResponseWriter, r *http.Request, path string, bod
 		reply(w, 200, map[string]any{"id": parts[1], "object": "file", "deleted": true})
 	case parts[0] == "files":
 		content, ok := s.files[parts[1]]
+		if b := s.find(strings.TrimPrefix(parts[1], "out_")); b != nil {
+			content = s.content(b)
+		}
 		if !ok {
 			refuse(w, 404, "invalid_request_error", "no such file")
 			return
@@ -128,7 +131,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 // openaiBatch returns a batch as OpenAI does.
 func (s *Server) openaiBatch(b *batch) map[string]any {
 	made := map[string]any{"id": b.id, "object": "batch", "endpoint": b.method, "input_file_id": b.input, "completion_window": "24h", "status": b.state,
-		"created_at": b.created.Unix(), "metadata": map[string]string{"qtype_batch": b.name}, "errors": nil, "output_file_id": nil, "error_file_id": nil}
+		"created_at": b.created.Unix(), "metadata": map[string]string{"qtype_batch": b.name}, "errors": nil, "request_counts": map[string]int{"completed": bytes.Count(b.results, []byte("\n"))}, "output_file_id": nil, "error_file_id": nil}
 	if b.line > 0 {
 		made["errors"] = map[string]any{"object": "list", "data": []any{map[string]any{"code": "invalid_json_line", "message": "malformed", "param": nil, "line": b.line}}}
 	} else if b.state == "failed" {
@@ -169,7 +172,7 @@ func (s *Server) anthropic(w http.ResponseWriter, r *http.Request, path string, 
 		reply(w, 200, map[string]any{"id": id, "type": "message_batch_deleted"})
 	case action == "results":
 		b := s.find(id)
-		_, _ = w.Write(slices.Concat(b.results, b.refused)) // the client has gone otherwise
+		_, _ = w.Write(slices.Concat(s.content(b), b.refused)) // the client has gone otherwise
 	case action == "cancel":
 		if !s.cancel(s.find(id)) {
 			refuse(w, 400, "invalid_request_error", "the batch has ended")

@@ -21,6 +21,7 @@ type Faults struct {
 	Shuffled   bool    // results have another order than the calls
 	Duplicates bool    // a result comes twice, and there is one of an unknown call
 	CutOff     bool    // the last line of the results is not complete
+	Short      bool    // the results are not complete when they are read for the first time
 	Missing    float64 // the share of calls without a result
 	Unmade     float64 // the share of calls that are not made, because the batch expires
 	Failing    float64 // the share of calls that fail for a time, with a status of 429 or 500
@@ -57,7 +58,8 @@ type batch struct {
 	state                   string // in OpenAI's words
 	results, refused        []byte
 	betas                   string
-	line                    int // of the call for which it was refused; 0 for none
+	read                    bool // the results were read
+	line                    int  // of the call for which it was refused; 0 for none
 }
 
 type call struct {
@@ -231,6 +233,15 @@ func (s *Server) end(b *batch) {
 	if s.faults.CutOff {
 		b.results = append(b.results, `{"custom_id":"half`...)
 	}
+}
+
+// content returns the results of a batch.
+func (s *Server) content(b *batch) []byte {
+	if s.faults.Short && !b.read {
+		b.read = true
+		return b.results[:len(b.results)/2]
+	}
+	return b.results
 }
 
 // fails reports whether a call fails, at most twice.
