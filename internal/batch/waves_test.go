@@ -2,6 +2,7 @@ package batch_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -317,6 +318,32 @@ func TestRun_BatchesRestartedLate(t *testing.T) {
 				t.Errorf("%v: %d canceled\n%s", err, server.Canceled(), errs)
 			}
 		})
+	}
+}
+
+// TestRun_BatchesDiskFull: a file that cannot be written ends the run, and fails no row of a later one.
+func TestRun_BatchesDiskFull(t *testing.T) {
+	t.Chdir(t.TempDir())
+	writeQuestions(t, 9, 9)
+	at := httptest.NewServer(batchtest.New(3, batchtest.Faults{Polls: 1}, batchtest.Deterministic))
+	defer at.Close()
+	if _, errs, err := wavesRun(t, agent, at.URL, 4, newWaves(), batch.Config{Detach: true}); !errors.Is(err, batch.ErrDetached) {
+		t.Fatalf("%v\n%s", err, errs)
+	}
+	change := func(statement string) {
+		db, err := sql.Open("sqlite", batch.WavesPath("out.jsonl"))
+		testkit.Must(t, err)
+		_, err = db.ExecContext(t.Context(), statement)
+		testkit.Must(t, errors.Join(err, db.Close()))
+	}
+	change("CREATE TRIGGER full BEFORE INSERT ON results BEGIN SELECT RAISE(ABORT, 'disk full'); END")
+	if _, errs, err := wavesRun(t, agent, at.URL, 4, newWaves(), batch.Config{Resume: true}); err == nil || !strings.Contains(err.Error(), "disk full") {
+		t.Fatalf("%v\n%s", err, errs)
+	}
+	change("DROP TRIGGER full")
+	out, errs, err := wavesRun(t, agent, at.URL, 4, newWaves(), batch.Config{Resume: true})
+	if !errors.Is(err, batch.ErrRowsFailed) || strings.Count(out, `"reply":"answer `) != 8 {
+		t.Errorf("%v\n%s\n%s", err, out, errs)
 	}
 }
 

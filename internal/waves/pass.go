@@ -56,8 +56,10 @@ func (p *Pass) Enter(ctx context.Context, step, id string) (context.Context, *Ro
 // End ends the step for the row.
 func (w *Row) End() { w.cancel(nil) }
 
-// Suspended reports whether the row is suspended.
-func (w *Row) Suspended() bool { return w.suspended.Load() }
+// Suspended reports whether the row is suspended. If the file is not usable all rows are: none has failed for that.
+func (w *Row) Suspended() bool {
+	return w.suspended.Load() || !w.pass.last && w.pass.run.Failed() != nil
+}
 
 // suspend suspends the row and returns why.
 func (w *Row) suspend() error {
