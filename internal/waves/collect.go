@@ -183,7 +183,7 @@ func (r *Run) refused(b *batch, api *modelBatches, why *wire.BatchFailed) error 
 		if failed == 0 { // no line is of a call: each batch may be refused for that
 			return nil
 		}
-		_, err := tx.Exec("UPDATE calls SET tries = 1 WHERE batch = ? AND status = 0", b.id) // they were not made
+		_, err := tx.ExecContext(context.Background(), "UPDATE calls SET tries = 1 WHERE batch = ? AND status = 0", b.id) // they were not made
 		return err
 	})
 	if err != nil {

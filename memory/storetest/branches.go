@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/qtype-dev/qtype/internal/memory/promptcontext"
+	"github.com/qtype-dev/qtype/internal/memory/ranking"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/internal/vectors"
 	"github.com/qtype-dev/qtype/memory"
@@ -210,7 +211,7 @@ func hasVector(t *testing.T, s store.Store, position int64) bool {
 		for _, b := range e.Message.Blocks {
 			var v vectors.Vectors
 			testkit.Must(t, v.AddBinary(b.Data))
-			if len(v.Nearest([]float32{1, 1}, 1, func(id int64) bool { return id == position })) > 0 {
+			if len(v.Nearest([]float32{1, 1}, 1, func(id int64) bool { return ranking.PlaceOf(id).Seq == position })) > 0 {
 				return true
 			}
 		}

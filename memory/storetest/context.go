@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/memory/promptcontext"
+	"github.com/qtype-dev/qtype/internal/memory/ranking"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/internal/vectors"
 	"github.com/qtype-dev/qtype/memory"
@@ -98,7 +99,7 @@ func contexts(t *testing.T, s store.Store) {
 			var v vectors.Vectors
 			testkit.Must(t, v.AddBinary(b.Data))
 			for _, m := range v.Nearest([]float32{1, 1}, 1<<20, func(int64) bool { return true }) {
-				found[m.ID]++
+				found[ranking.PlaceOf(m.ID).Seq]++ // the messages are one passage each
 			}
 		}
 	}
