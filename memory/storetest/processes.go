@@ -268,7 +268,8 @@ func checkAcknowledged(t *testing.T, s store.Store, inFlight int, acknowledged .
 		}
 		w, err := newMemory(t, s).Window(t.Context(), key.Session)
 		testkit.Must(t, err)
-		if n := len(w.Entries); seq > 0 && (n == 0 || w.Entries[n-1].Seq != seq || w.Tokens > w.Limit) {
+		// A change of a killed writer that the server still had may have come meanwhile.
+		if n := len(w.Entries); seq > 0 && (n == 0 || w.Entries[n-1].Seq < seq || w.Tokens > w.Limit) {
 			t.Errorf("%s: the window of %d messages, %d tokens does not end with entry %d", key.Session, n, w.Tokens, seq)
 		}
 	}
