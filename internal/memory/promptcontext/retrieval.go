@@ -23,6 +23,8 @@ const (
 	questionBytes      = 2_000   // of a question that get a vector
 	maxCandidates      = 200     // passages that are tried without a number of messages
 	maxRetrievedTokens = 4_000   // of the passages without one
+	readAhead          = 64      // passages whose messages are read together
+	maxReadGap         = 8       // positions between messages that one query reads
 )
 
 // retrieve finds the passages of evicted messages that are most relevant for the newest user
@@ -82,21 +84,15 @@ type sourceMatch struct {
 // left out. Without a number of messages, passages are taken while there is room: one without
 // room is skipped.
 func (t *turnContext) quotes(matches []sourceMatch) (found []contextUnit, err error) {
-	type place struct {
-		key  memory.Key
-		text int64
-	}
-	read := map[place]*memory.Entry{}
+	read := map[textPlace]*memory.Entry{}
 	room := maxRetrievedTokens
 	for rank, match := range matches {
-		at := place{match.key, match.text}
-		e, known := read[at]
-		if !known {
-			if e, err = t.entry(match); err != nil {
+		if _, known := read[match.place()]; !known {
+			if err := t.readTexts(matches[rank:min(rank+readAhead, len(matches))], read); err != nil {
 				return nil, err
 			}
-			read[at] = e
 		}
+		e := read[match.place()]
 		if e == nil {
 			continue
 		}
@@ -123,15 +119,44 @@ func (t *turnContext) quotes(matches []sourceMatch) (found []contextUnit, err er
 	return found, nil
 }
 
-// entry reads the message of a match; nil if it was deleted.
-func (t *turnContext) entry(match sourceMatch) (found *memory.Entry, err error) {
-	for e, err := range t.session.Store().Entries(t.session.Context(), match.key, store.Query{From: match.text, To: match.text, Live: true}) {
-		if err != nil {
-			return nil, err
+// textPlace is where the newest text of a message is.
+type textPlace struct {
+	key memory.Key
+	seq int64
+}
+
+func (m *sourceMatch) place() textPlace { return textPlace{m.key, m.text} }
+
+// readTexts adds the messages of matches to read, nil for those that were deleted. Those that are near each other are
+// read together.
+func (t *turnContext) readTexts(matches []sourceMatch, read map[textPlace]*memory.Entry) error {
+	wanted := map[memory.Key][]int64{}
+	for i := range matches {
+		at := matches[i].place()
+		if _, known := read[at]; !known {
+			read[at] = nil
+			wanted[at.key] = append(wanted[at.key], at.seq)
 		}
-		found = e
 	}
-	return found, nil
+	for key, positions := range wanted {
+		slices.Sort(positions)
+		for len(positions) > 0 {
+			n := 1
+			for n < len(positions) && positions[n]-positions[n-1] <= maxReadGap {
+				n++
+			}
+			for e, err := range t.session.Store().Entries(t.session.Context(), key, store.Query{From: positions[0], To: positions[n-1], Live: true}) {
+				if err != nil {
+					return err
+				}
+				if at := (textPlace{key, e.Seq}); slices.Contains(positions[:n], e.Seq) {
+					read[at] = e
+				}
+			}
+			positions = positions[n:]
+		}
+	}
+	return nil
 }
 
 // quote returns a passage with its author and date; all lines but the first are indented.
