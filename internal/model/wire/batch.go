@@ -3,6 +3,7 @@ package wire
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -89,9 +90,14 @@ type BatchFailed struct {
 }
 
 // Exchange sends a request that is not that of a model, such as one about a batch, and passes a successful
-// response to read.
+// response to read. It ends with an error that passes if nothing is transferred for a time.
 func (s *Server) Exchange(ctx context.Context, r Exchange, read func(*http.Response) error) error {
-	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, r.Body)
+	idle, ended := newIdleLimit(ctx, cmp.Or(s.Idle, maxIdle))
+	defer ended()
+	if body, ok := r.Body.(*io.PipeReader); ok {
+		r.Body = &upload{body, idle}
+	}
+	req, err := http.NewRequestWithContext(idle.ctx, r.Method, r.URL, r.Body)
 	if err != nil {
 		return s.requestError(err)
 	}
@@ -112,8 +118,10 @@ func (s *Server) Exchange(ctx context.Context, r Exchange, read func(*http.Respo
 	}
 	resp, err := s.http.Do(req) //nolint:bodyclose // drainAndClose closes it
 	if err != nil {
-		return s.connectionError(ctx, "cannot reach", err)
+		return s.connectionError(ctx, "cannot reach", idle.reason(err))
 	}
+	idle.timer.Stop()
+	resp.Body = &download{resp.Body, idle}
 	defer drainAndClose(resp.Body)
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return s.statusError(resp)

@@ -46,6 +46,7 @@ type Config struct {
 	Own        bool           // the server is the provider's own, with all of its protocol; other servers have less
 	Batched    bool           // calls are made in batches, whose answers are not streamed
 	NoCache    bool           // requests do not ask the provider to cache prompts
+	Idle       time.Duration  // how long a request about batches waits for the server; 0 for two minutes
 
 	// Authorize adds credentials that a request cannot have as a fixed Key: a signature, or a
 	// token that expires. Its errors are one line without secrets. Nil for none.
