@@ -321,6 +321,47 @@ func TestRun_BatchesRestartedLate(t *testing.T) {
 	}
 }
 
+// TestRun_BatchesRestartedUnconfirmed: a run that starts over cancels a batch whose creation was not confirmed, or
+// names it where the provider does not tell which batch that is.
+func TestRun_BatchesRestartedUnconfirmed(t *testing.T) {
+	for change, want := range map[string]string{
+		"provider: openai, model_id: gpt-4.1":            "1 batch of the earlier run canceled",
+		"provider: anthropic, model_id: claude-opus-4-6": "note: batch msgbatch_0001 may be of the earlier run, and goes on",
+	} {
+		t.Run(change, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			writeQuestions(t, 9, 9)
+			server := batchtest.New(3, batchtest.Faults{Polls: 2}, batchtest.Deterministic)
+			var lost, locked atomic.Bool
+			at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case locked.Load():
+					w.WriteHeader(http.StatusUnauthorized)
+				case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/batches") && lost.CompareAndSwap(false, true):
+					server.ServeHTTP(httptest.NewRecorder(), r)
+					locked.Store(true)
+					w.WriteHeader(http.StatusGatewayTimeout)
+				default:
+					server.ServeHTTP(w, r)
+				}
+			}))
+			defer at.Close()
+			document := strings.NewReplacer("tools: [count], ", "", "provider: openai, model_id: gpt-4.1", change).Replace(agent)
+			if strings.Contains(change, "anthropic") {
+				document = strings.Replace(document, "/v1", "", 1)
+			}
+			if _, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{}); err == nil || !strings.Contains(err.Error(), "HTTP 401") {
+				t.Fatalf("%v\n%s", err, errs)
+			}
+			locked.Store(false)
+			_, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{Restart: true})
+			if _, batches := server.Made(); !errors.Is(err, batch.ErrRowsFailed) || !strings.Contains(errs, want) || batches != 2 {
+				t.Errorf("%v: %d batches\n%s", err, batches, errs)
+			}
+		})
+	}
+}
+
 // TestRun_BatchesDiskFull: a file that cannot be written ends the run, and fails no row of a later one.
 func TestRun_BatchesDiskFull(t *testing.T) {
 	t.Chdir(t.TempDir())

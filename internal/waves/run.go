@@ -284,8 +284,12 @@ func (r *Run) create(ctx context.Context, b *batch) error {
 		return err
 	}
 	if b.tries > 0 {
-		if done, err := r.find(ctx, api, b); done || err != nil {
+		id, err := r.find(ctx, api, r.described(b))
+		if err != nil {
 			return r.passing(ctx, b, err)
+		}
+		if id != "" {
+			return r.created(b, id)
 		}
 	}
 	b.tries++
@@ -319,21 +323,15 @@ func (r *Run) created(b *batch, id string) error {
 }
 
 // find looks for a batch that may have been created, also after the time in which a provider may not list it
-// yet. It reports whether it was found.
-func (r *Run) find(ctx context.Context, api *modelBatches, b *batch) (bool, error) {
+// yet. The id is empty if there is none.
+func (r *Run) find(ctx context.Context, api *modelBatches, b *wire.Batch) (id string, err error) {
 	for again := false; ; again = true {
-		id, err := api.Find(ctx, r.described(b), r.isRemote)
-		switch {
-		case err != nil:
-			return false, err
-		case id != "":
-			return true, r.created(b, id)
-		case again:
-			return false, nil
+		if id, err = api.Find(ctx, b, r.isRemote); err != nil || id != "" || again {
+			return id, err
 		}
 		select {
 		case <-ctx.Done():
-			return false, context.Cause(ctx)
+			return "", context.Cause(ctx)
 		case <-time.After(r.Settle):
 		}
 	}
@@ -397,26 +395,55 @@ func (r *Run) read(ctx context.Context, b *batch) error {
 	return r.collect(ctx, b, api, state.Made)
 }
 
-// Cancel cancels the batches that have not ended, and returns how many these are.
+// Cancel cancels the batches that have not ended, and returns how many these are. It reports those that may go on.
 func (r *Run) Cancel(ctx context.Context) (canceled int, err error) {
 	batches, err := r.live()
 	if err != nil {
 		return 0, err
 	}
 	for _, b := range batches {
-		api, found := r.api(b.model)
-		if found != nil || b.remote == "" {
+		if b.remote == "" && b.tries == 0 {
 			continue
 		}
-		failed := api.Cancel(ctx, b.remote)
-		switch {
-		case failed == nil:
+		done, failed := r.cancel(ctx, b)
+		if done {
 			canceled++
-		case !isOver(ctx, api, b.remote):
-			err = errors.Join(err, fmt.Errorf("batch %s: %w", b.remote, failed))
 		}
+		err = errors.Join(err, failed)
 	}
 	return canceled, err
+}
+
+// cancel cancels a batch, also one whose creation was not confirmed. It reports whether there was something to cancel.
+func (r *Run) cancel(ctx context.Context, b *batch) (canceled bool, err error) {
+	id := b.remote
+	api, unknown := r.api(b.model)
+	if unknown != nil {
+		r.report("note: batch %s of the earlier run may go on: %v", id, unknown)
+		return false, nil
+	}
+	if id == "" {
+		d := r.described(b)
+		d.Pause = 0
+		id, err = r.find(ctx, api, d)
+		if open, ok := errors.AsType[*wire.UncertainError](err); ok {
+			r.report("note: batch %s may be of the earlier run, and goes on: %v", open.ID, err)
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("a batch whose creation was not confirmed: %w", err)
+		}
+		if id == "" {
+			return false, nil
+		}
+	}
+	switch err := api.Cancel(ctx, id); {
+	case err == nil:
+		return true, nil
+	case !isOver(ctx, api, id):
+		return false, fmt.Errorf("batch %s: %w", id, err)
+	}
+	return false, nil
 }
 
 // isOver reports whether a batch has ended, or does not exist any more: there is nothing to cancel.

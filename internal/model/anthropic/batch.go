@@ -169,6 +169,9 @@ func (b *batches) isBatch(ctx context.Context, id string, batch *wire.Batch) (bo
 		if state.Ended {
 			break
 		}
+		if batch.Pause == 0 {
+			return false, &wire.UncertainError{ID: id}
+		}
 		select {
 		case <-ctx.Done():
 			return false, context.Cause(ctx)

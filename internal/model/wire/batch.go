@@ -31,7 +31,8 @@ type Batches interface {
 	// temporary the batch may exist.
 	Create(ctx context.Context, b *Batch) (id string, err error)
 	// Find returns the id of a batch that Create has made; empty if there is none. isOther reports whether an id
-	// is that of another batch of the caller.
+	// is that of another batch of the caller. The error is an *UncertainError if only the end of a batch will show
+	// whether it is the one, and Batch.Pause is 0.
 	Find(ctx context.Context, b *Batch, isOther func(id string) bool) (id string, err error)
 	// State returns the state of a batch.
 	State(ctx context.Context, id string) (BatchState, error)
@@ -57,9 +58,15 @@ type Batch struct {
 	Head   http.Header                        // that of all calls
 	Since  time.Time                          // before the first attempt to create it
 	Count  int                                // the number of calls
-	Pause  time.Duration                      // between two looks at another batch, in Find
+	Pause  time.Duration                      // between two looks at another batch, in Find; 0 to wait for none
 	Calls  func() iter.Seq2[BatchCall, error] // reads the calls, each time all of them
 }
+
+// UncertainError reports a batch that may be the one to find.
+type UncertainError struct{ ID string }
+
+// Error says why it is not known.
+func (*UncertainError) Error() string { return "its calls are known when it has ended" }
 
 // BatchCall is a call in a batch.
 type BatchCall struct {
