@@ -134,6 +134,7 @@ func TestRun_Batches(t *testing.T) {
 			"plain":     {Polls: 2},
 			"disorder":  {Shuffled: true, Duplicates: true, CutOff: true},
 			"short":     {Short: true},
+			"mark":      {Mark: true},
 			"missing":   {Missing: 0.2, Unmade: 0.2, Failing: 0.2, Shuffled: true},
 			"requests":  {Requests: 0.3, Polls: 1},
 			"ambiguous": {Ambiguous: 0.5},

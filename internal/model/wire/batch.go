@@ -163,6 +163,10 @@ func (s *Server) ExchangeJSON(ctx context.Context, r Exchange, body, answer any)
 // have other separators.
 func (s *Server) EachLine(ctx context.Context, resp *http.Response, take func(line []byte) error) error {
 	from := bufio.NewReaderSize(resp.Body, 64<<10)
+	const mark = "\xef\xbb\xbf" // a byte order mark
+	if first, _ := from.Peek(len(mark)); string(first) == mark {
+		_, _ = from.Discard(len(mark)) // is buffered
+	}
 	for {
 		line, err := readLine(from)
 		if len(bytes.TrimSpace(line)) > 0 {

@@ -21,6 +21,7 @@ type Faults struct {
 	Shuffled   bool    // results have another order than the calls
 	Duplicates bool    // a result comes twice, and there is one of an unknown call
 	CutOff     bool    // the last line of the results is not complete
+	Mark       bool    // the results begin with a byte order mark
 	Short      bool    // the results are not complete when they are read for the first time
 	Missing    float64 // the share of calls without a result
 	Unmade     float64 // the share of calls that are not made, because the batch expires
@@ -229,6 +230,9 @@ func (s *Server) end(b *batch) {
 		b.results = append(append(b.results, first...), '\n')
 		_, answer := s.Answer(b.method, b.calls[0].body)
 		b.results = append(b.results, format("unknown", 200, answer)...)
+	}
+	if s.faults.Mark {
+		b.results = append([]byte("\xef\xbb\xbf"), b.results...)
 	}
 	if s.faults.CutOff {
 		b.results = append(b.results, `{"custom_id":"half`...)
