@@ -403,6 +403,31 @@ func TestRun_BatchesMalformed(t *testing.T) {
 	}
 }
 
+// TestRun_BatchesTooLarge: a call that is too large for each batch fails its row, and no other one.
+func TestRun_BatchesTooLarge(t *testing.T) {
+	for _, change := range []string{"provider: openai, model_id: gpt-4.1", "provider: anthropic, model_id: claude-opus-4-6"} {
+		t.Run(change, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			rows := "question\n" + strings.Repeat("short\n", 4) + strings.Repeat("long ", 3000) + "\n" + strings.Repeat("short\n", 4)
+			testkit.Must(t, os.WriteFile("in.csv", []byte(rows), 0o600))
+			server := batchtest.New(3, batchtest.Faults{Size: 10_000}, batchtest.Deterministic)
+			at := httptest.NewServer(server)
+			defer at.Close()
+			document := strings.NewReplacer("tools: [count], ", "", "provider: openai, model_id: gpt-4.1", change).Replace(agent)
+			if strings.Contains(change, "anthropic") {
+				document = strings.Replace(document, "/v1", "", 1)
+			}
+			out, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{})
+			if !errors.Is(err, batch.ErrRowsFailed) || strings.Count(out, `"reply":"answer `) != 8 || strings.Count(out, "is too large") != 1 {
+				t.Errorf("%v\n%s\n%s", err, out, errs)
+			}
+			if calls, twice := server.Paid(); calls != 8 || twice > 0 {
+				t.Errorf("%d calls were paid, %d twice", calls, twice)
+			}
+		})
+	}
+}
+
 // TestRun_BatchesBudget: a wave has no more calls than the budget admits, and counts at the prices of batches.
 func TestRun_BatchesBudget(t *testing.T) {
 	for budget, want := range map[string]string{

@@ -1,6 +1,7 @@
 package waves
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -145,12 +146,20 @@ func (r *Run) end(b *batch, message string) (again int, err error) {
 	return again, err
 }
 
-// refused ends a batch that the provider has refused as a whole. It costs nothing. Calls that the
+// refused ends a batch that the provider has refused as a whole, or not created. It costs nothing. Calls that the
 // provider names have failed, and the others are sent again; if it names none, all have failed.
 func (r *Run) refused(b *batch, api *modelBatches, why *wire.BatchFailed) error {
+	if b.count == 1 && b.remote == "" && !why.Full { // it was the one for which batches were too large
+		r.mu.Lock()
+		api.most = 0
+		r.mu.Unlock()
+	}
 	if why.Full {
 		r.mu.Lock()
-		api.most, api.hold = max(b.count/2, 1), time.Now().Add(min(holdTime, 4*r.Poll(20)))
+		api.most = max(b.count/2, 1)
+		if b.remote != "" { // otherwise it was too large, also for an idle provider
+			api.hold = time.Now().Add(min(holdTime, 4*r.Poll(20)))
+		}
 		r.mu.Unlock()
 	}
 	message := func(text string) []byte {
@@ -191,7 +200,7 @@ func (r *Run) refused(b *batch, api *modelBatches, why *wire.BatchFailed) error 
 	}
 	again, err := r.end(b, string(message(why.Message)))
 	if err == nil {
-		r.report("wave %d: batch %s was refused: %s; %s again", b.wave, b.remote, why.Message, textfmt.Count(int64(again), "call"))
+		r.report("wave %d: batch %s was refused: %s; %s again", b.wave, cmp.Or(b.remote, "of "+textfmt.Count(int64(b.count), "call")), why.Message, textfmt.Count(int64(again), "call"))
 	}
 	return err
 }

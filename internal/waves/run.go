@@ -303,10 +303,29 @@ func (r *Run) create(ctx context.Context, b *batch) error {
 			return err
 		}
 	}
+	if why := b.rejected(err); why != nil {
+		return r.refused(b, api, why)
+	}
 	if err != nil {
 		return r.passing(ctx, b, err)
 	}
 	return r.created(b, id)
+}
+
+// rejected returns why a provider did not create a batch, if that is due to its calls; nil otherwise. A batch of one
+// call shows that the call is the reason, a larger one that it has too many calls.
+func (b *batch) rejected(err error) *wire.BatchFailed {
+	failure, ok := errors.AsType[*model.Error](err)
+	if !ok {
+		return nil
+	}
+	switch isTooLarge := failure.Status == http.StatusRequestEntityTooLarge; {
+	case b.count > 1 && isTooLarge:
+		return &wire.BatchFailed{Full: true, Message: failure.Message}
+	case b.count == 1 && (isTooLarge || failure.Status == http.StatusBadRequest):
+		return &wire.BatchFailed{Message: failure.Message}
+	}
+	return nil
 }
 
 // created stores the provider's id of a batch.

@@ -102,8 +102,8 @@ func (s *Server) create(w http.ResponseWriter, body []byte) {
 		seen[l.ID] = true
 		b.calls = append(b.calls, call{l.ID, l.Body})
 	}
-	if s.faults.Calls > 0 && len(b.calls) > s.faults.Calls {
-		refuse(w, 400, "invalid_request_error", "too many calls")
+	if s.isTooLarge(b.calls) {
+		refuse(w, 413, "invalid_request_error", "the file is too large")
 		return
 	}
 	s.add(b)
@@ -197,13 +197,13 @@ func (s *Server) createMessages(w http.ResponseWriter, r *http.Request, body []b
 		refuse(w, 400, "invalid_request_error", "not a batch")
 		return
 	}
-	if s.faults.Calls > 0 && len(in.Requests) > s.faults.Calls {
-		refuse(w, 413, "request_too_large", "too many calls")
-		return
-	}
 	b := &batch{id: s.newID("msgbatch"), method: "/v1/messages", betas: r.Header.Get("Anthropic-Beta")}
 	for _, c := range in.Requests {
 		b.calls = append(b.calls, call{c.ID, c.Params})
+	}
+	if s.isTooLarge(b.calls) {
+		refuse(w, 413, "request_too_large", "the batch is too large")
+		return
 	}
 	s.add(b)
 	if s.chance(s.faults.Ambiguous) {

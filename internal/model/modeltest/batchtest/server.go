@@ -30,6 +30,7 @@ type Faults struct {
 	Ambiguous  float64 // the share of creations that fail with 504 although the batch exists
 	Full       int     // calls that may wait at once; a batch with more is refused as a whole; 0 for any number
 	Calls      int     // the number of calls of a batch; 0 for any number
+	Size       int     // of the largest batch, in bytes of calls; 0 for any size
 	Malformed  bool    // a batch is refused as a whole for its first call with the word malformed
 }
 
@@ -155,6 +156,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		s.openai(w, r, path, body)
 	}
+}
+
+// isTooLarge reports whether a batch with calls exceeds a limit.
+func (s *Server) isTooLarge(calls []call) bool {
+	size := 0
+	for _, c := range calls {
+		size += len(c.body)
+	}
+	return s.faults.Calls > 0 && len(calls) > s.faults.Calls || s.faults.Size > 0 && size > s.faults.Size
 }
 
 func (s *Server) chance(share float64) bool { return share > 0 && s.random.Float64() < share }
