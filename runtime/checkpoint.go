@@ -38,6 +38,7 @@ type CheckpointConfig struct {
 	Settings    map[string]string // what else changes the results, such as the range of rows; the names appear in errors
 	Restart     bool              // discard what the file has
 	RetryFailed bool              // run failed rows again
+	Begun       bool              // rows have results elsewhere, so that the run must be the same although none is finished
 	Command     []string          // the arguments of the command line, for programs that list runs; may be empty
 }
 
@@ -113,7 +114,7 @@ func openJournal(cfg CheckpointConfig, now checkpoint.Header) (*checkpoint.Journ
 	if err := j.Close(); err != nil {
 		return nil, err
 	}
-	if empty {
+	if empty && !cfg.Begun {
 		return checkpoint.Create(cfg.Path, now, key)
 	}
 	return nil, &ChangedRunError{Path: cfg.Path, Finished: finished, Changes: changes}

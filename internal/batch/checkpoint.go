@@ -57,7 +57,7 @@ func openJournal(app *runtime.App, flow *spec.Flow, cfg *Config) (l *journal, no
 // checkpoints describes the journal of a run.
 func (cfg *Config) checkpoints(flow *spec.Flow) runtime.CheckpointConfig {
 	return runtime.CheckpointConfig{Path: cfg.Output + journalSuffix, Flow: flow.ID, Input: cfg.InputFile, Settings: cfg.settings(),
-		Restart: cfg.Restart, RetryFailed: cfg.RetryFailed, Command: recordedCommand(cfg.Command)}
+		Begun: cfg.Waves != nil && cfg.Waves.Exists(), Restart: cfg.Restart, RetryFailed: cfg.RetryFailed, Command: recordedCommand(cfg.Command)}
 }
 
 func openCheckpoints(app *runtime.App, cfg *Config, c runtime.CheckpointConfig) (*runtime.Checkpoints, error) {

@@ -269,6 +269,35 @@ func TestRun_BatchesDetached(t *testing.T) {
 	}
 }
 
+// TestRun_BatchesChanged: batches of another document or input are not collected for a run that does not use them.
+func TestRun_BatchesChanged(t *testing.T) {
+	for _, change := range []string{"input", "document"} {
+		t.Run(change, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			writeQuestions(t, 9, 9)
+			server := batchtest.New(3, batchtest.Faults{Polls: 2}, batchtest.Deterministic)
+			at := httptest.NewServer(server)
+			defer at.Close()
+			if _, errs, err := wavesRun(t, severalSteps, at.URL, 4, newWaves(), batch.Config{Detach: true}); !errors.Is(err, batch.ErrDetached) {
+				t.Fatalf("%v\n%s", err, errs)
+			}
+			document := severalSteps
+			if change == "input" {
+				writeQuestions(t, 10, 9)
+			} else {
+				document = strings.Replace(document, "temperature: 0.5", "temperature: 0.7", 1)
+			}
+			_, _, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{Resume: true})
+			if _, batches := server.Made(); err == nil || !strings.Contains(err.Error(), "--resume: this is not the run that was interrupted: ") || batches != 1 {
+				t.Errorf("%v: %d batches", err, batches)
+			}
+			if _, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{Restart: true}); !errors.Is(err, batch.ErrRowsFailed) || server.Canceled() != 1 {
+				t.Errorf("%v: %d canceled\n%s", err, server.Canceled(), errs)
+			}
+		})
+	}
+}
+
 // TestRun_BatchesRestarted: a run that starts over cancels the batches of the one before.
 func TestRun_BatchesRestarted(t *testing.T) {
 	t.Chdir(t.TempDir())
