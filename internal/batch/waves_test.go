@@ -269,6 +269,35 @@ func TestRun_BatchesDetached(t *testing.T) {
 	}
 }
 
+// TestRun_BatchesCanceled: a batch that a person has canceled ends the run, and its calls are made when it is continued.
+func TestRun_BatchesCanceled(t *testing.T) {
+	for _, change := range []string{"provider: openai, model_id: gpt-4.1", "provider: anthropic, model_id: claude-opus-4-6"} {
+		t.Run(change, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			writeQuestions(t, 9, 9)
+			server := batchtest.New(3, batchtest.Faults{Polls: 2}, batchtest.Deterministic)
+			at := httptest.NewServer(server)
+			defer at.Close()
+			document := strings.NewReplacer("tools: [count], ", "", "provider: openai, model_id: gpt-4.1", change).Replace(agent)
+			if strings.Contains(change, "anthropic") {
+				document = strings.Replace(document, "/v1", "", 1)
+			}
+			if _, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{Detach: true}); !errors.Is(err, batch.ErrDetached) {
+				t.Fatalf("%v\n%s", err, errs)
+			}
+			server.Cancel()
+			_, _, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{Resume: true})
+			if _, batches := server.Made(); err == nil || !strings.Contains(err.Error(), "was canceled at the provider: 9 calls left, to be sent again when the run is continued") || batches != 1 {
+				t.Errorf("%v: %d batches", err, batches)
+			}
+			_, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{Resume: true})
+			if calls, twice := server.Paid(); !errors.Is(err, batch.ErrRowsFailed) || calls != 8 || twice > 0 {
+				t.Errorf("%v: %d calls paid, %d twice\n%s", err, calls, twice, errs)
+			}
+		})
+	}
+}
+
 // TestRun_BatchesChanged: batches of another document or input are not collected for a run that does not use them.
 func TestRun_BatchesChanged(t *testing.T) {
 	for _, change := range []string{"input", "document"} {

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"net/http"
 	"time"
@@ -38,9 +39,10 @@ func passes(status int) bool {
 	return status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status < 100 || status >= 500
 }
 
-// collect stores the results of a batch, of which the provider counts made. Its calls without one are sent again,
-// but not before the results are complete, or were read maxReads times: what is missing was paid for.
-func (r *Run) collect(ctx context.Context, b *batch, api *modelBatches, made int) error {
+// collect stores the results of a batch that has ended. Its calls without one are sent again,
+// but not before the results are complete, or were read maxReads times: what is missing was paid for. The error says
+// that somebody has canceled the batch: the calls are sent again when the run is continued.
+func (r *Run) collect(ctx context.Context, b *batch, api *modelBatches, state wire.BatchState) error {
 	var results []wire.BatchResult
 	ignored, count := 0, 0
 	store := func() error {
@@ -66,9 +68,9 @@ func (r *Run) collect(ctx context.Context, b *batch, api *modelBatches, made int
 	if err != nil {
 		return r.passing(ctx, b, err)
 	}
-	if count < made && api.short[b.id]+1 < maxReads {
+	if count < state.Made && api.short[b.id]+1 < maxReads {
 		api.short[b.id]++
-		r.report("wave %d: batch %s has %d of %s; reading them again", b.wave, b.remote, count, textfmt.Count(int64(made), "result"))
+		r.report("wave %d: batch %s has %d of %s; reading them again", b.wave, b.remote, count, textfmt.Count(int64(state.Made), "result"))
 		return nil
 	}
 	again, err := r.end(b, `{"error":{"message":"the batch has no result of the call","type":"batch_result_missing"}}`)
@@ -85,6 +87,9 @@ func (r *Run) collect(ctx context.Context, b *batch, api *modelBatches, made int
 	}
 	r.report(line, args...)
 	_ = api.Delete(ctx, b.remote) // otherwise the provider does after some days
+	if state.Canceled && again > 0 {
+		return fmt.Errorf("wave %d: batch %s was canceled at the provider: %s left, to be sent again when the run is continued", b.wave, b.remote, textfmt.Count(int64(again), "call"))
+	}
 	return nil
 }
 

@@ -411,7 +411,7 @@ func (r *Run) read(ctx context.Context, b *batch) error {
 	case state.Failed != nil:
 		return r.refused(b, api, state.Failed)
 	}
-	return r.collect(ctx, b, api, state.Made)
+	return r.collect(ctx, b, api, state)
 }
 
 // Cancel cancels the batches that have not ended, and returns how many these are. It reports those that may go on.

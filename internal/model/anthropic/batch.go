@@ -199,7 +199,7 @@ func (b *batches) read(ctx context.Context, id string) (found batchObject, err e
 // State returns the state of a batch. The provider counts nothing before the end.
 func (b *batches) State(ctx context.Context, id string) (wire.BatchState, error) {
 	found, err := b.read(ctx, id)
-	return wire.BatchState{Word: found.Status, Ended: found.Status == "ended", Made: found.made()}, err
+	return wire.BatchState{Word: found.Status, Ended: found.Status == "ended", Canceled: found.Counts.Canceled > 0, Made: found.made()}, err
 }
 
 // Results reads the results.

@@ -177,7 +177,7 @@ func (b *batches) State(ctx context.Context, id string) (wire.BatchState, error)
 	state := wire.BatchState{Word: strings.ToLower(found.Status), Made: found.Counts.Completed + found.Counts.Failed}
 	switch state.Word {
 	case "completed", "expired", "cancelled":
-		state.Ended = true
+		state.Ended, state.Canceled = true, state.Word == "cancelled"
 	case "failed":
 		state.Ended, state.Failed = true, found.failure()
 	}

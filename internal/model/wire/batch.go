@@ -86,6 +86,7 @@ type BatchState struct {
 	Word   string       // the provider's word
 	Ended  bool         // there are results, or Failed
 	Failed *BatchFailed // why the provider made none of the calls; nil if it did not refuse the batch
+	Canceled bool       // it was canceled: calls without a result were not made
 	Made   int          // calls that have a result, where the provider counts them
 }
 

@@ -233,6 +233,9 @@ func (s *Server) messageBatch(b *batch) map[string]any {
 	if b.state != "in_progress" {
 		counts, state = map[string]any{"processing": 0, "succeeded": len(b.calls)}, "ended"
 	}
+	if b.state == "cancelled" {
+		counts = map[string]any{"canceled": len(b.calls)}
+	}
 	return map[string]any{"id": b.id, "type": "message_batch", "processing_status": state, "request_counts": counts, "created_at": b.created.UTC().Format(time.RFC3339Nano)}
 }
 

@@ -116,6 +116,15 @@ func (s *Server) Canceled() (n int) {
 	return n
 }
 
+// Cancel cancels the batches that have not ended, as a person does.
+func (s *Server) Cancel() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.batches {
+		s.cancel(b)
+	}
+}
+
 // Betas returns the features that the headers of the batches name.
 func (s *Server) Betas() (all []string) {
 	s.mu.Lock()
@@ -293,6 +302,11 @@ func (s *Server) cancel(b *batch) bool {
 		return false
 	}
 	b.state = "cancelled"
+	if b.method == "/v1/messages" { // OpenAI has no results of these calls
+		for _, c := range b.calls {
+			b.refused = append(b.refused, anthropicLine(c.id, 0, nil)...)
+		}
+	}
 	return true
 }
 
