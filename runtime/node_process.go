@@ -167,6 +167,7 @@ func (n *node) process(ctx context.Context, row *steps.Row, emit steps.Emit) (er
 func (n *node) suspendable(ctx context.Context, id string, emit steps.Emit, run func(context.Context, steps.Emit) error) error {
 	ctx, waiting := n.pass.Enter(ctx, n.id, id)
 	defer waiting.End()
+	ctx = steps.WithOrigin(ctx, waiting.Call)
 	err := run(ctx, func(r *steps.Row) error {
 		if waiting.Suspended() {
 			return waves.ErrSuspended

@@ -37,6 +37,7 @@ type Event struct {
 	Step      string           // the step's id
 	Session   string           // the row's session
 	Row       int64            // the row's number
+	Origin    string           // in a run with batches: the id of the call that the event follows; empty before the first
 	Text      string           // text, reasoning, commentary: the delta; tool-call: the arguments; tool-result: the result; shortened, dropped: what was left out; fallback: the error of the model that failed
 	Tool      string           // the tool's name
 	CallID    string           // the tool call's id
@@ -59,9 +60,10 @@ type eventsKey struct{}
 
 // listener receives events of some kinds.
 type listener struct {
-	sink  func(Event)
-	kinds []EventKind // empty for all kinds
-	outer *listener   // the listener of the enclosing context
+	sink   func(Event)
+	kinds  []EventKind   // empty for all kinds
+	outer  *listener     // the listener of the enclosing context
+	origin func() string // see WithOrigin; nil for none
 }
 
 // WithEvents returns a context in which steps report events of the given kinds, of
@@ -70,7 +72,18 @@ type listener struct {
 // where EventText is listened to.
 func WithEvents(ctx context.Context, sink func(Event), kinds ...EventKind) context.Context {
 	outer, _ := ctx.Value(eventsKey{}).(*listener)
-	return context.WithValue(ctx, eventsKey{}, &listener{sink, kinds, outer})
+	return context.WithValue(ctx, eventsKey{}, &listener{sink: sink, kinds: kinds, outer: outer})
+}
+
+// WithOrigin returns a context whose events have the origin that origin returns when they are reported.
+func WithOrigin(ctx context.Context, origin func() string) context.Context {
+	l, _ := ctx.Value(eventsKey{}).(*listener)
+	if l == nil {
+		return ctx
+	}
+	made := *l
+	made.origin = origin
+	return context.WithValue(ctx, eventsKey{}, &made)
 }
 
 func (l *listener) wants(kind EventKind) bool {
@@ -92,6 +105,9 @@ func Wanted(ctx context.Context, kind EventKind) bool {
 func Report(ctx context.Context, ev Event) {
 	l, _ := ctx.Value(eventsKey{}).(*listener)
 	for ; l != nil; l = l.outer {
+		if ev.Origin == "" && l.origin != nil {
+			ev.Origin = l.origin()
+		}
 		if l.wants(ev.Kind) {
 			l.sink(ev)
 		}

@@ -246,10 +246,10 @@ func (p *wavePasses) admitted(n int) (int, error) {
 	return n, nil
 }
 
-// eventKey is the kind of an event of a step.
+// eventKey is the kind of an event of a step after a call: rows that one was divided into have the same number.
 type eventKey struct {
-	step string
-	kind steps.EventKind
+	step, origin string
+	kind         steps.EventKind
 }
 
 // rowEvents is how many events rows have, by the numbers of the rows; 0 for events of no single row.
@@ -271,7 +271,7 @@ type passEvents struct {
 func (e *passEvents) add(ev steps.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	key := eventKey{ev.Step, ev.Kind}
+	key := eventKey{ev.Step, ev.Origin, ev.Kind}
 	if e.seen[ev.Row] == nil {
 		e.seen[ev.Row] = map[eventKey]int{}
 	}

@@ -515,6 +515,25 @@ func TestRun_BatchesBudget(t *testing.T) {
 	}
 }
 
+// TestRun_BatchesBudgetExploded: a budget counts each call of rows that one row was divided into, also if the rows of
+// a session follow each other, so that they have their answers in different passes.
+func TestRun_BatchesBudgetExploded(t *testing.T) {
+	t.Chdir(t.TempDir())
+	writeQuestions(t, 30, 30)
+	server := batchtest.New(3, batchtest.Faults{}, batchtest.Deterministic)
+	at := httptest.NewServer(server)
+	defer at.Close()
+	document := strings.NewReplacer("id: app\n", "id: app\nmemories: [{id: chat}]\n", "  - id: talk\n", "  - id: talk\n    budget: {calls: 20}\n", "id: again,", "id: again, memory: chat,",
+		"      - {type: LLMInference, id: respond, model: first, inputs: [question], outputs: [reply], concurrency_config: {num_workers: %[2]d}}\n", "", "inputs: [reply], outputs: [all]", "inputs: [question], outputs: [all]").Replace(grouped)
+	_, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{})
+	if err == nil || !strings.Contains(err.Error(), "flow talk is over its budget: 20 and more calls, 20 are allowed") {
+		t.Errorf("%v\n%s", err, errs)
+	}
+	if calls, twice := server.Paid(); calls > 20 || twice > 0 {
+		t.Errorf("%d calls were paid, %d twice", calls, twice)
+	}
+}
+
 // TestRun_BatchesUnknown: a flow whose models have no batches is an error, not a run at the normal price.
 func TestRun_BatchesUnknown(t *testing.T) {
 	t.Chdir(t.TempDir())

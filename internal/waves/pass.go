@@ -41,6 +41,7 @@ type Row struct {
 	id        string
 	cancel    context.CancelCauseFunc
 	suspended atomic.Bool
+	call      atomic.Value // the id of the newest call, a string
 }
 
 type rowKey struct{}
@@ -59,6 +60,12 @@ func (w *Row) End() { w.cancel(nil) }
 // Suspended reports whether the row is suspended. If the file is not usable all rows are: none has failed for that.
 func (w *Row) Suspended() bool {
 	return w.suspended.Load() || !w.pass.last && w.pass.run.Failed() != nil
+}
+
+// Call returns the id of the newest call of the row; empty before the first one.
+func (w *Row) Call() string {
+	id, _ := w.call.Load().(string)
+	return id
 }
 
 // suspend suspends the row and returns why.
@@ -99,5 +106,7 @@ func (w *Row) callID(parts ...string) string {
 	defer w.pass.mu.Unlock()
 	n := w.pass.counts[digest]
 	w.pass.counts[digest] = n + 1
-	return fmt.Sprintf("%s-%d", hex.EncodeToString(digest[:]), n)
+	id := fmt.Sprintf("%s-%d", hex.EncodeToString(digest[:]), n)
+	w.call.Store(id)
+	return id
 }
