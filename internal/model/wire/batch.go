@@ -83,11 +83,11 @@ type BatchResult struct {
 
 // BatchState is the state of a batch.
 type BatchState struct {
-	Word   string       // the provider's word
-	Ended  bool         // there are results, or Failed
-	Failed *BatchFailed // why the provider made none of the calls; nil if it did not refuse the batch
-	Canceled bool       // it was canceled: calls without a result were not made
-	Made   int          // calls that have a result, where the provider counts them
+	Word     string       // the provider's word
+	Ended    bool         // there are results, or Failed
+	Failed   *BatchFailed // why the provider made none of the calls; nil if it did not refuse the batch
+	Canceled bool         // it was canceled: calls without a result were not made
+	Made     int          // calls that have a result, where the provider counts them
 }
 
 // BatchFailed is why a provider refused a whole batch after it was created.
