@@ -352,7 +352,11 @@ func (j *job) detached() error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(j.Streams.Err, "waiting for %s; collect the answers with: %s\n", countBatches(n), terminal.Clean(resumeCommand(j.Command)))
+	line := "waiting for " + countBatches(n) + "; collect the answers with: "
+	if n == 0 {
+		line = "there are calls to send again; continue with: "
+	}
+	fmt.Fprintln(j.Streams.Err, line+terminal.Clean(resumeCommand(j.Command)))
 	return ErrDetached
 }
 

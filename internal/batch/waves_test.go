@@ -327,6 +327,18 @@ func TestRun_BatchesChanged(t *testing.T) {
 	}
 }
 
+// TestRun_BatchesDetachedRefused: a detached run whose batch is refused does not say that it waits for one.
+func TestRun_BatchesDetachedRefused(t *testing.T) {
+	t.Chdir(t.TempDir())
+	testkit.Must(t, os.WriteFile("in.csv", []byte("question\nmalformed\nright\n"), 0o600))
+	at := httptest.NewServer(batchtest.New(3, batchtest.Faults{Malformed: true}, batchtest.Deterministic))
+	defer at.Close()
+	_, errs, err := wavesRun(t, strings.Replace(agent, "tools: [count], ", "", 1), at.URL, 4, newWaves(), batch.Config{Detach: true})
+	if !errors.Is(err, batch.ErrDetached) || !strings.Contains(errs, "there are calls to send again; continue with: ") {
+		t.Errorf("%v\n%s", err, errs)
+	}
+}
+
 // TestRun_BatchesRestarted: a run that starts over cancels the batches of the one before.
 func TestRun_BatchesRestarted(t *testing.T) {
 	t.Chdir(t.TempDir())
