@@ -18,6 +18,7 @@ type Turn struct {
 	Number int64    // in the conversation, from 1
 	Input  string   // the question
 	Rounds []*Round // the answers of the model, in order
+	Failed bool     // it ended with an error
 }
 
 // Round is an answer of a model.
@@ -27,7 +28,7 @@ type Round struct {
 	Results map[string]string // what tools answered, by the ids of the calls
 }
 
-// Read returns the turns of a conversation up to a number; 0 for all. Messages that failed, were rewound, deleted
+// Read returns the turns of a conversation up to a number; 0 for all. Turns that failed, but for the one with the number, and messages that were rewound, deleted
 // or replaced are not part of it. redact replaces the secrets in all texts.
 func Read(history iter.Seq2[store.Entry, error], until int64, redact func(string) string) ([]*Turn, error) {
 	var turns []*Turn
@@ -38,14 +39,14 @@ func Read(history iter.Seq2[store.Entry, error], until int64, redact func(string
 		if until > 0 && e.Turn > until {
 			break
 		}
-		if e.Status != store.InWindow && e.Status != store.Flushed {
+		if isAsked := until > 0 && e.Turn == until; e.Status != store.InWindow && e.Status != store.Flushed && (e.Status != store.Failed || !isAsked) {
 			continue
 		}
 		if e.Message.Role == chat.User {
 			if i := slices.IndexFunc(e.Message.Blocks, func(b chat.Block) bool { return !b.IsText() }); i >= 0 {
 				return nil, fmt.Errorf("turn %d has a part of type %s: only questions of text can be inputs of a test", e.Turn, e.Message.Blocks[i].Type)
 			}
-			turns = append(turns, &Turn{Number: e.Turn, Input: redact(e.Message.TextWithoutMemory())})
+			turns = append(turns, &Turn{Number: e.Turn, Failed: e.Status == store.Failed, Input: redact(e.Message.TextWithoutMemory())})
 			continue
 		}
 		if len(turns) > 0 {

@@ -70,10 +70,16 @@ func TestRead(t *testing.T) {
 	if err != nil || len(turns) != 2 || turns[0].Input != "***" || len(turns[0].Rounds) != 2 || turns[0].Rounds[0].Results["1"] != "***" || turns[1].Input != "last" || conversation.Calls(turns) != 3 {
 		t.Fatalf("%+v, %v", turns, err)
 	}
-	for until, want := range map[int64]string{0: "turn 4 has a part of type image: only questions of text can be inputs of a test", 2: "the conversation has no turn 2: the last one before is 1", 9: "turn 4 has a part of type image: only questions of text can be inputs of a test"} {
+	for until, want := range map[int64]string{0: "turn 4 has a part of type image: only questions of text can be inputs of a test", 9: "turn 4 has a part of type image: only questions of text can be inputs of a test"} {
 		if _, err := conversation.Read(history(all...), until, redact); err == nil || err.Error() != want {
 			t.Errorf("until %d: %v", until, err)
 		}
+	}
+	if turns, err := conversation.Read(history(all...), 2, redact); err != nil || len(turns) != 2 || !turns[1].Failed || turns[0].Failed {
+		t.Errorf("a turn that failed: %+v, %v", turns, err)
+	}
+	if _, err := conversation.Read(history(all[:2]...), 5, redact); err == nil || err.Error() != "the conversation has no turn 5: the last one before is 1" {
+		t.Error(err)
 	}
 	if _, err := conversation.Read(history(), 0, redact); err == nil {
 		t.Error("a conversation without turns is read")
