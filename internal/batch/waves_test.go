@@ -208,16 +208,18 @@ func TestRun_BatchesKilled(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 5))
 	killed := 0
 	for ; ; killed++ {
-		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRun_BatchesKilled$")
+		ctx, kill := context.WithCancel(t.Context())
+		child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestRun_BatchesKilled$")
 		child.Env = append(os.Environ(), childVariable+"="+at.URL)
 		var requests atomic.Int64
 		last := random.Int64N(6)
 		server.Watch(func(*http.Request) {
 			if killed < kills && requests.Add(1) > last {
-				_ = child.Process.Kill() // the request is answered, and nobody reads that
+				kill() // the request is answered, and nobody reads that
 			}
 		})
 		out, err := child.CombinedOutput()
+		kill()
 		server.Wait()
 		if err == nil {
 			break
