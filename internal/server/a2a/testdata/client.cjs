@@ -24,7 +24,7 @@ let client;
 async function card() {
   const c = await client.getAgentCard();
   assert.equal(c.name, "agents");
-  assert.deepEqual(c.skills.map(s => s.id), ["talk", "help", "forgetful", "greet", "ask", "pay_back", "find_receipt"]);
+  assert.deepEqual(c.skills.map(s => s.id), ["talk", "help", "counter", "forgetful", "greet", "ask", "pay_back", "find_receipt"]);
   assert.equal(c.capabilities.streaming, true);
   assert.ok(!c.capabilities.pushNotifications);
   assert.deepEqual(c.skills[0].examples, ["Think about it"]);
