@@ -212,7 +212,6 @@ func (w *chunkRunner) process(ctx context.Context, t task, isLocal bool, in inpu
 			return counted, err
 		}
 		opts = append(opts, runtime.WithRowStore(c, t.Flow, t.folder()))
-		c.calls = c.newCallLog(ctx)
 		defer c.beat(ctx, w.beat)()
 		ctx = steps.WithCallLog(ctx, c.calls)
 		if t.MayWait {

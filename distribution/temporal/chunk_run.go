@@ -87,9 +87,9 @@ type chunkRun struct {
 	parts      storedParts                     // of the last steps of a flow with batch steps
 }
 
-// restore reads what an earlier attempt has stored.
+// restore reads what an earlier attempt has stored, and opens the log of calls.
 func (c *chunkRun) restore(ctx context.Context) error {
-	c.ctx = ctx
+	c.ctx, c.calls = ctx, c.newCallLog(ctx)
 	if c.task.Tail != nil {
 		return c.restoreParts(ctx)
 	}

@@ -237,14 +237,9 @@ func (r *scheduler) runPartition(ctx workflow.Context, partition int) {
 				r.err = err
 			}
 			continue
-		case made.Moved != nil:
-			if r.state.Moved == nil {
-				r.state.Moved = map[int]*place{}
-			}
-			r.state.Moved[partition] = made.Moved
+		case r.move(partition, made.Moved):
 			continue
 		}
-		delete(r.state.Moved, partition)
 		if r.isTail(partition) { // it counts the rows of all chunks
 			r.state.Rows, r.state.Failed, r.state.Stopped = 0, 0, made.Stopped
 		}
@@ -263,6 +258,19 @@ func (r *scheduler) runPartition(ctx workflow.Context, partition int) {
 			r.state.Inline[partition][number] = made.Output
 		}
 	}
+}
+
+// move notes where the finished rows of a chunk are whose worker was stopped, and reports whether it was.
+func (r *scheduler) move(partition int, to *place) bool {
+	if to == nil {
+		delete(r.state.Moved, partition)
+		return false
+	}
+	if r.state.Moved == nil {
+		r.state.Moved = map[int]*place{}
+	}
+	r.state.Moved[partition] = to
+	return true
 }
 
 // isTail reports whether a partition is the last steps of a flow with batch steps.

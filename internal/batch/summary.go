@@ -150,7 +150,7 @@ func (s *summary) print() {
 		return
 	}
 	rows := textfmt.Count(s.done+s.failed, "row")
-	if j.in.file != nil && (j.batches || makesManyRows(j.flow)) {
+	if j.in.file != nil && (j.batches || j.remote == nil && makesManyRows(j.flow)) { // an engine counts results
 		rows += fmt.Sprintf(" made of %s", textfmt.Thousands(j.rowsRead(s.progress)))
 	}
 	fmt.Fprintf(out, "%s: %s\n", rows, s.outcome())
