@@ -20,6 +20,7 @@ type Error struct {
 	Limit      int           // TooLong: tokens of the context window, 0 if the provider did not report them
 	Opaque     bool          // whether the server rejected the request (HTTP 400) without a reason; some do so if it is too long
 	Temporary  bool          // whether a later call may succeed
+	Dropped    []string      // what was left out of the request, as in Response
 	Err        error         // the cause: a network error
 }
 

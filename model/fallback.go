@@ -61,13 +61,15 @@ type Failure struct {
 	Status  int    // the HTTP status; 0 if there was no response
 	Code    string // the error code: that of the provider, or circuit_open; empty for none
 	Message string // the whole error, on one line
+
+	dropped string // what was left out of the request, a line each
 }
 
 // newFailure describes an error of a model.
 func newFailure(m Chat, err error) Failure {
 	f := Failure{Model: m.Info().ID, Message: err.Error()}
 	if failure, ok := errors.AsType[*Error](err); ok {
-		f.Status, f.Code = failure.Status, failure.Code
+		f.Status, f.Code, f.dropped = failure.Status, failure.Code, strings.Join(failure.Dropped, "\n")
 	}
 	return f
 }
@@ -132,6 +134,11 @@ func (f *fallbackChain) ask(ctx context.Context, m Chat, req Request, yield func
 		if ev.Response != nil && m != f.all[0] {
 			answered := *ev.Response
 			answered.Model, answered.Failed = m.Info().ID, FailuresBefore(ctx)
+			for _, f := range slices.Backward(answered.Failed) {
+				if f.dropped != "" {
+					answered.Dropped = slices.Concat(strings.Split(f.dropped, "\n"), answered.Dropped)
+				}
+			}
 			ev.Response = &answered
 		}
 		begun = true

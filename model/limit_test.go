@@ -160,14 +160,14 @@ func TestLimiter_WaitCanceled(t *testing.T) {
 
 func TestWithFallbacks_Order(t *testing.T) {
 	down := func(id string, status int) *answering {
-		return &answering{id: id, fail: &model.Error{Model: id, Status: status, Message: "no"}}
+		return &answering{id: id, fail: &model.Error{Model: id, Status: status, Message: "no", Dropped: []string{"tools of " + id}}}
 	}
 	a, b, c, d := down("a", 500), down("b", 401), &answering{id: "c"}, &answering{id: "d"}
 	resp, err := model.Call(t.Context(), model.WithFallbacks(a, b, c, d), model.Request{}, nil)
 	if err != nil || resp.Model != "c" || resp.Message.Text() != "from c" || d.calls.Load() != 0 {
 		t.Fatalf("%+v, %v", resp, err)
 	}
-	if len(resp.Failed) != 2 || resp.Failed[0] != (model.Failure{Model: "a", Status: 500, Message: "model a: HTTP 500: no"}) || resp.Failed[1].Reason() != "HTTP 401" {
+	if strings.Join(resp.Dropped, ", ") != "tools of a, tools of b" || len(resp.Failed) != 2 || resp.Failed[0].Model != "a" || resp.Failed[0].Status != 500 || resp.Failed[0].Message != "model a: HTTP 500: no" || resp.Failed[1].Reason() != "HTTP 401" {
 		t.Errorf("the answer of the fallback has the reasons %+v", resp.Failed)
 	}
 	if len(c.before) != 2 || a.before != nil {

@@ -109,6 +109,8 @@ func (c Chat) withChoice(ctx context.Context, req model.Request, emit Emit) (*mo
 	answer, err := c.withReasoning(ctx, req, emit)
 	if answer != nil {
 		answer.Dropped = append(answer.Dropped, dropped)
+	} else if failure, ok := errors.AsType[*model.Error](err); ok { // a fallback may answer
+		failure.Dropped = append(failure.Dropped, dropped)
 	}
 	return answer, err
 }
