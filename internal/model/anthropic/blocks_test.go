@@ -3,6 +3,7 @@ package anthropic_test
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -450,6 +451,27 @@ func TestRequest_EnabledThinking(t *testing.T) {
 		t.Errorf("dropped is %v", got.Dropped)
 	}
 	c.sees([]string{`"thinking":{"budget_tokens":2000,"type":"enabled"}`, `"max_tokens":34000`})
+}
+
+// What a request was sent without is in its error too: a fallback may answer, and report it.
+func TestRequest_DroppedBeforeError(t *testing.T) {
+	refused := reply{refuse: "Busy."}
+	enabled := options{name: "claude-opus-4-6", params: map[string]any{"thinking": map[string]any{"type": "enabled", "budget_tokens": 2000}}}
+	parameter := newTalk(t, false, enabled, refused)
+	foreign := chat.Message{Role: chat.Assistant}.With(chat.ToolCall{ID: "c", Name: "find_order", Arguments: "{}"})
+	parameter.list = []chat.Message{chat.Text(chat.User, "When?"), foreign, {Role: chat.Tool, ToolCallID: "c", Blocks: []chat.Block{{Type: "text", Text: "r"}}}}
+
+	answer := reply{blocks: "[" + omitted + `,{"type":"text","text":"Hi."}]`}
+	prefix := newTalk(t, false, options{name: "claude-opus-5-5", change: elsewhere}, answer, refused)
+	prefix.must("Hello")
+	prefix.list[0] = chat.Text(chat.User, "Good day")
+	prefix.list = append(prefix.list, chat.Text(chat.User, "And?"))
+	for want, c := range map[string]*talk{"the parameter thinking, ": parameter, "the reasoning of 1 earlier answer, because": prefix} {
+		_, err := c.next(findOrder)
+		if failure, ok := errors.AsType[*model.Error](err); !ok || len(failure.Dropped) != 1 || !strings.HasPrefix(failure.Dropped[0], want) {
+			t.Errorf("%s: failed with %#v", want, err)
+		}
+	}
 }
 
 // The continuation of a paused answer after such calls has no thinking either.

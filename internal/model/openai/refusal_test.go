@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -23,7 +24,7 @@ func TestResponses_RefusedReasoning(t *testing.T) {
 	} {
 		refuse, done := modeltest.Respond(refusal.status, "application/json", refusal.body), output(false, strings.Replace(commentary, "commentary", "final_answer", 1))
 		v := converse(t, openai.NewResponses, known(t, "openai", "gpt-6.1-sol"), nil,
-			output(false, sealed, searched, commentary, called), output(false, sealedToo, called), refuse, done, refuse, done)
+			output(false, sealed, searched, commentary, called), output(false, sealedToo, called), refuse, done, refuse, done, refuse, modeltest.Respond(500, "application/json", `{"error":{"message":"Busy."}}`))
 		list := []chat.Message{chat.Text(chat.User, "Where?")}
 		for range 2 {
 			answer := v.say(t, false, list...).Message
@@ -41,6 +42,10 @@ func TestResponses_RefusedReasoning(t *testing.T) {
 		again, last := modeltest.JSON(v.sent(4, "input")), modeltest.JSON(v.sent(5, "input"))
 		if len(got.Dropped) != 1 || strings.Contains(again, "rs_1") || !strings.Contains(again, "rs_2") || strings.Contains(last, "rs_") || !strings.Contains(last, "function_call_output") {
 			t.Errorf("%s: dropped %q, sent %s, then %s", name, got.Dropped, again, last)
+		}
+		_, err := model.Call(t.Context(), v.model, model.Request{Messages: list}, nil) // a fallback may answer, and report it
+		if failure, ok := errors.AsType[*model.Error](err); !ok || len(failure.Dropped) != 1 {
+			t.Errorf("%s: failed with %#v", name, err)
 		}
 	}
 }

@@ -107,12 +107,18 @@ func (c Chat) withChoice(ctx context.Context, req model.Request, emit Emit) (*mo
 	}
 	req.NoCalls, req.MustCall = false, false
 	answer, err := c.withReasoning(ctx, req, emit)
-	if answer != nil {
-		answer.Dropped = append(answer.Dropped, dropped)
-	} else if failure, ok := errors.AsType[*model.Error](err); ok { // a fallback may answer
-		failure.Dropped = append(failure.Dropped, dropped)
-	}
+	noteDropped(answer, err, dropped)
 	return answer, err
+}
+
+// noteDropped notes what a request was sent without: in its answer, or in its error, since a fallback may
+// answer.
+func noteDropped(answer *model.Response, err error, what string) {
+	if answer != nil {
+		answer.Dropped = append(answer.Dropped, what)
+	} else if failure, ok := errors.AsType[*model.Error](err); ok {
+		failure.Dropped = append(failure.Dropped, what)
+	}
 }
 
 // takesChoice reports whether the model may take one of these words as the choice of a tool.
@@ -222,20 +228,22 @@ func (c Chat) request(ctx context.Context, req model.Request, emit Emit) (*model
 		whole = true
 		return c.server.whole(ctx, resp, answer.Whole)
 	})
+	var response *model.Response
+	if err == nil {
+		if response, err = answer.Response(); err != nil {
+			response, err = nil, c.server.emptyAnswer(err)
+		}
+	}
+	if call.Dropped != "" {
+		noteDropped(response, err, call.Dropped)
+	}
 	if err != nil {
 		return nil, err
-	}
-	response, err := answer.Response()
-	if err != nil {
-		return nil, c.server.emptyAnswer(err)
 	}
 	if whole {
 		emitWhole(&response.Message, emit)
 	}
 	response.NextAfter = wait
-	if call.Dropped != "" {
-		response.Dropped = append(response.Dropped, call.Dropped)
-	}
 	if hasItems(&response.Message) {
 		response.Message.Origin = c.origin
 	}

@@ -22,16 +22,13 @@ func (c Chat) bound(ctx context.Context, req model.Request, emit Emit) (*model.R
 	messages, prefix, dropped := withinPrefix(req, c.server.form.Turns.SystemWithin)
 	req.Messages = messages
 	response, err := c.send(ctx, req, emit)
-	if response == nil {
-		return response, err
+	if dropped > 0 {
+		noteDropped(response, err, fmt.Sprintf("the reasoning of %s, because what comes before has changed", textfmt.Count(dropped, "earlier answer")))
 	}
-	if hasItems(&response.Message) {
+	if response != nil && hasItems(&response.Message) {
 		origin := *c.origin
 		origin.Prefix = prefix
 		response.Message.Origin = &origin
-	}
-	if dropped > 0 {
-		response.Dropped = append(response.Dropped, fmt.Sprintf("the reasoning of %s, because what comes before has changed", textfmt.Count(dropped, "earlier answer")))
 	}
 	return response, err
 }

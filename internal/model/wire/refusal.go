@@ -44,8 +44,8 @@ func (c Chat) withReasoning(ctx context.Context, req model.Request, emit Emit) (
 			c.refused.add(dropped)
 		}
 	}
-	if err == nil && len(dropped) > 0 {
-		answer.Dropped = append(answer.Dropped, fmt.Sprintf("the reasoning of %s, which the provider refused", textfmt.Count(len(dropped), "earlier answer")))
+	if len(dropped) > 0 {
+		noteDropped(answer, err, fmt.Sprintf("the reasoning of %s, which the provider refused", textfmt.Count(len(dropped), "earlier answer")))
 	}
 	return answer, err
 }
