@@ -149,6 +149,7 @@ func (a *App) env(l *layout) *steps.Env {
 			return tool.Client(s, tool.Options{HTTP: a.serviceHTTP(), Secret: a.secret, Getenv: a.Getenv, Policy: a.opts.Policy})
 		},
 		Index:  a.index,
+		Secret: a.secret,
 		Ranker: a.ranker,
 		Flow:   a.nested(),
 	}

@@ -24,6 +24,8 @@ type FileArgs struct {
 	Encoding string `yaml:"encoding"`
 	// Errors sets what happens to bytes that the charset does not have: ignore, replace or strict.
 	Errors string `yaml:"errors" default:"ignore"`
+	// Password opens the PDF files that need one, mostly ${VAR}.
+	Password string `yaml:"password"`
 }
 
 // CheckArguments reports an unknown value of errors and extensions without a dot.
@@ -113,6 +115,8 @@ type RemoteArgs struct {
 	AllowPrivate bool `yaml:"allow_private" default:"false"`
 	// Encoding is the charset of text files; without it, that of the server or the one that is detected.
 	Encoding string `yaml:"encoding"`
+	// Password opens the PDF files that need one, mostly ${VAR}.
+	Password string `yaml:"password"`
 }
 
 // CheckArguments reports missing addresses.

@@ -19,6 +19,8 @@ type DocumentSource struct {
 type DocToTextConverter struct {
 	StepBase `effect:"reads the files of documents" in:"doc: RAGDocument; QT353 exactly 1; QT354 RAGDocument" out:"plain: RAGDocument; QT355 exactly 1; QT356 RAGDocument"`
 	Concurrent
+	// Password opens the PDF files that need one, mostly ${VAR} or a secret.
+	Password Secret `yaml:"password"`
 }
 
 // DocumentSplitter splits a document into chunks.

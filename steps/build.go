@@ -30,6 +30,7 @@ type Env struct {
 	Database func(*spec.SQLSource) (*sqldb.Source, error)       // returns the query of a SQLSource
 	HTTP     func(tool.Service) (*http.Client, error)           // returns a client for a server, with its credentials
 	Index    func(spec.Index) (index.Index, error)              // returns the shared index
+	Secret   func(spec.Secret) (string, error)                  // returns the text of a secret
 	Failures func() int64                                       // returns how many rows have failed in the run, dropped ones included
 	// Ranker returns the shared ranker of a Reranker or BedrockReranker, which build makes.
 	Ranker func(s spec.Step, build func(rerank.Options) (rerank.Ranker, error)) (rerank.Ranker, error)

@@ -21,11 +21,15 @@ const downloadTimeout = 2 * time.Minute
 
 // docToTextConverter converts documents to Markdown.
 type docToTextConverter struct {
-	in, out slot
+	in, out  slot
+	password func() (string, error) // of PDF files; a secret may be rotated
 }
 
 func buildDocToTextConverter(s *spec.DocToTextConverter, env *Env) (Runner, error) {
-	d := &docToTextConverter{}
+	d := &docToTextConverter{password: func() (string, error) { return "", nil }}
+	if s.Password != (spec.Secret{}) {
+		d.password = func() (string, error) { return env.Secret(s.Password) }
+	}
 	var err error
 	d.in, d.out, err = env.inOut(&s.StepBase)
 	return d, err
@@ -42,7 +46,11 @@ func (d *docToTextConverter) Process(ctx context.Context, row *Row, emit Emit) e
 	if !ok || doc.Type() != "RAGDocument" {
 		return fmt.Errorf("variable %s: expected a RAGDocument, got %s", d.in.of.ID, value.Describe(v))
 	}
-	converted, err := convertDocument(ctx, doc)
+	password, err := d.password()
+	if err != nil {
+		return err
+	}
+	converted, err := convertDocument(ctx, doc, password)
 	if err != nil {
 		return err
 	}
@@ -50,8 +58,8 @@ func (d *docToTextConverter) Process(ctx context.Context, row *Row, emit Emit) e
 	return emit(row)
 }
 
-// convertDocument returns a document whose content is text.
-func convertDocument(ctx context.Context, doc *value.Record) (*value.Record, error) {
+// convertDocument returns a document whose content is text. password opens PDF files.
+func convertDocument(ctx context.Context, doc *value.Record, password string) (*value.Record, error) {
 	content, _ := doc.Get("content")
 	kind := textField(doc, "type")
 	file := fileformat.File{Name: textField(doc, "file_name")}
@@ -79,6 +87,7 @@ func convertDocument(ctx context.Context, doc *value.Record) (*value.Record, err
 	if uri := textField(doc, "uri"); strings.HasPrefix(uri, "http://") || strings.HasPrefix(uri, "https://") {
 		file.Base = uri
 	}
+	file.Password = password
 	result, err := fileformat.Convert(ctx, file, fileformat.Limits{})
 	if err != nil {
 		return nil, err

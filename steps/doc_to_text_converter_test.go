@@ -83,3 +83,24 @@ func TestDocToTextConverter_Errors(t *testing.T) {
 		})
 	}
 }
+
+func TestDocToTextConverter_Password(t *testing.T) {
+	l := declare(t, nil, "doc: RAGDocument", "plain: RAGDocument")
+	s := &spec.DocToTextConverter{StepBase: l.base("convert", []string{"doc"}, []string{"plain"}), Password: spec.NewSecret("rotated")}
+	password := "wrong"
+	r := build(t, s, &steps.Env{Slots: l, Secret: func(of spec.Secret) (string, error) {
+		if of != s.Password {
+			t.Errorf("resolved %v", of)
+		}
+		return password, nil
+	}})
+	locked := typedDocument("file", "a.pdf", "../internal/documents/format/testdata/user256.pdf")
+	if row := driveRows(t, r, l.row(map[string]any{"doc": locked}))[0]; row.Err == nil || !strings.HasSuffix(row.Err.Error(), "is encrypted, and not with this password") {
+		t.Errorf("error %v", row.Err)
+	}
+	password = "secret"
+	row := driveRows(t, r, l.row(map[string]any{"doc": locked}))[0]
+	if row.Err != nil || !strings.Contains(string(value.JSON(row.Values[1])), "Harbour report") {
+		t.Errorf("got %s, %v", value.JSON(row.Values[1]), row.Err)
+	}
+}

@@ -147,6 +147,19 @@ func TestDirectory_FailedFiles(t *testing.T) {
 	}
 }
 
+// TestDirectory_Password: one password opens all files that need one; the others open too.
+func TestDirectory_Password(t *testing.T) {
+	locked := filepath.Join("format", "testdata", "user128.pdf")
+	files := map[string]any{"input_files": []any{locked, filepath.Join("format", "testdata", "rotated.pdf")}}
+	if got := read(t, "directory", files, nil); len(got.docs) != 2 || len(got.failed) != 1 || !strings.HasSuffix(got.failed[0], "is encrypted: set password to its password") {
+		t.Errorf("got %v, failed %q", got.names(), got.failed)
+	}
+	files["password"] = "secret"
+	if got := read(t, "directory", files, nil); len(got.docs) != 3 || len(got.failed) != 0 || !strings.Contains(got.docs[0].Text, "Harbour report") {
+		t.Errorf("got %v, failed %q", got.names(), got.failed)
+	}
+}
+
 // TestDirectory_OneAtATime: the reading stops with the first error of emit.
 func TestDirectory_OneAtATime(t *testing.T) {
 	dir := folder(t, map[string]string{"a.md": "A", "b.md": "B"})

@@ -47,7 +47,7 @@ func (f *file) documents(ctx context.Context, args *spec.FileArgs, limits format
 		}
 		return []*Document{f.document(text, f.partID(args, -1), nil)}, nil
 	}
-	result, err := format.Convert(ctx, format.File{Name: f.name, MediaType: f.mediaType, Charset: args.Encoding, Data: f.data}, limits)
+	result, err := format.Convert(ctx, format.File{Name: f.name, MediaType: f.mediaType, Charset: args.Encoding, Password: args.Password, Data: f.data}, limits)
 	if err != nil {
 		return nil, err
 	}

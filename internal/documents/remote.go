@@ -49,7 +49,7 @@ func (r *remote) Read(ctx context.Context, emit Emit) error {
 		var read []*Document
 		f, err := r.open(ctx, clients, address)
 		if err == nil {
-			read, err = f.documents(ctx, &spec.FileArgs{Encoding: r.args.Encoding, Errors: "ignore"}, r.env.Limits)
+			read, err = f.documents(ctx, &spec.FileArgs{Encoding: r.args.Encoding, Errors: "ignore", Password: r.args.Password}, r.env.Limits)
 		}
 		if err := emitAll(read, err, emit); err != nil {
 			return err

@@ -26,6 +26,7 @@ type File struct {
 	MediaType string // the type that a server declared, possibly with a charset; empty if unknown
 	Charset   string // the charset of text, if the caller knows it; empty to detect it
 	Base      string // the address to which the links of a page are relative; by default Name, if it is an address of the web
+	Password  string // the password of a PDF file that needs one
 	Data      []byte // the content; Convert does not change it
 }
 

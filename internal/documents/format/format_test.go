@@ -66,7 +66,7 @@ func TestConvert_Errors(t *testing.T) {
 		kind          Kind
 		want          string
 	}{
-		{"user256.pdf", read("user256.pdf"), Encrypted, "user256.pdf: is encrypted: remove the password first"},
+		{"user256.pdf", read("user256.pdf"), Encrypted, "user256.pdf: is encrypted: set password to its password"},
 		{"scan.pdf", read("scan.pdf"), NoText, "model step"},
 		{"photo.txt", read("scan.png"), NoText, "model step"},
 		{"photo.jpg", "\xff\xd8\xff\xe0\x00\x10JFIF", NoText, "image"},

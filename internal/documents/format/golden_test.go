@@ -68,6 +68,27 @@ func TestConvert_SameColumns(t *testing.T) {
 	}
 }
 
+// TestConvert_Passwords: a file opens with the password of its users and with that of its owner.
+func TestConvert_Passwords(t *testing.T) {
+	want := convert(t, "columns.pdf", string(testFile(t, "columns.pdf"))).Text
+	for name, password := range map[string]string{"user40.pdf": "geheimé", "user128.pdf": "secret", "user256.pdf": "secret", "columns.pdf": "of no use", "owner256.pdf": "of no use"} {
+		file := File{Name: name, Data: testFile(t, name)}
+		for _, file.Password = range []string{password, "owner"} {
+			got, err := Convert(t.Context(), file, Limits{})
+			if err != nil || got.Text != want {
+				t.Errorf("%s with %q: %v, %v", name, file.Password, got, err)
+			}
+		}
+		if !strings.HasPrefix(name, "user") {
+			continue
+		}
+		file.Password = "Secret"
+		if err := convertError(t, file, Limits{}); err.Kind != Encrypted || err.Error() != name+": is encrypted, and not with this password" {
+			t.Errorf("%s with a wrong password: %v", name, err)
+		}
+	}
+}
+
 func testFile(t testing.TB, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))

@@ -20,10 +20,12 @@ const readBy = "a model step can read it: pass the file to an LLMInference whose
 // convertPDF returns the text of a PDF file, with its pages. Headings are recognized by
 // the size of their letters.
 func convertPDF(ctx context.Context, j *job) (*Result, error) {
-	doc, err := pdf.Read(ctx, j.file.Data, pdf.Limits{Pages: j.limits.Pages, Unpacked: j.limits.Unpacked})
+	doc, err := pdf.Read(ctx, j.file.Data, j.file.Password, pdf.Limits{Pages: j.limits.Pages, Unpacked: j.limits.Unpacked})
 	switch {
 	case errors.Is(err, pdf.ErrEncrypted):
-		return nil, errorf(Encrypted, "is encrypted: remove the password first")
+		return nil, errorf(Encrypted, "is encrypted: set password to its password")
+	case errors.Is(err, pdf.ErrPassword):
+		return nil, errorf(Encrypted, "is encrypted, and not with this password")
 	case errors.Is(err, pdf.ErrTooLarge):
 		return nil, unpackedTooLarge(j.limits)
 	case errors.Is(err, pdf.ErrPages):

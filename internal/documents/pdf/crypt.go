@@ -9,10 +9,14 @@ import (
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/binary"
+	"slices"
+
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/unicode/norm"
 )
 
-// crypt decrypts the strings and streams of a file that opens without a password: such
-// files only state restrictions, such as on printing.
+// crypt decrypts the strings and streams of a file. Many files open without a password, and only
+// state restrictions, such as on printing.
 type crypt struct {
 	key      []byte
 	version  int  // V of the encryption dictionary
@@ -24,8 +28,8 @@ type crypt struct {
 // padding completes passwords (ISO 32000-1, 7.6.3.3).
 var padding = []byte("\x28\xBF\x4E\x5E\x4E\x75\x8A\x41\x64\x00\x4E\x56\xFF\xFA\x01\x08\x2E\x2E\x00\xB6\xD0\x68\x3E\x80\x2F\x0C\xA9\xFE\x64\x53\x69\x7A")
 
-// decrypt computes the key for the empty password.
-func (f *file) decrypt() error {
+// decrypt finds the key of the file: by the empty password, or by a password of its users or its owner.
+func (f *file) decrypt(password string) error {
 	d := f.dict(f.trailer["Encrypt"])
 	if d == nil || d["Filter"] != name("Standard") {
 		return ErrEncrypted
@@ -50,13 +54,16 @@ func (f *file) decrypt() error {
 	if c.version == 1 {
 		length = 5
 	}
-	var ok bool
 	if c.version >= 5 {
-		c.key, ok = f.key256(d)
+		c.key = f.key256(d, unicodePassword(password))
 	} else {
-		c.key, ok = f.keyRC4(d, min(max(length, 5), 16), c.metadata)
+		c.key = f.keyRC4(d, min(max(length, 5), 16), c.metadata, password)
 	}
-	if !ok {
+	switch {
+	case c.key != nil:
+	case password != "":
+		return ErrPassword
+	default:
 		return ErrEncrypted
 	}
 	f.crypt = c
@@ -71,9 +78,62 @@ func nameOf(o object) name { n, _ := o.(name); return n }
 
 func textBytes(o object) []byte { s, _ := o.(text); return []byte(s) }
 
-// keyRC4 computes the key of versions 1 to 4 and reports whether the empty password is
-// right.
-func (f *file) keyRC4(d dict, length int, metadata bool) ([]byte, bool) {
+// unicodePassword returns a password as version 5 has it.
+func unicodePassword(password string) []byte {
+	raw := []byte(norm.NFKC.String(password))
+	return raw[:min(len(raw), 127)]
+}
+
+// padded returns a password as versions 1 to 4 have it.
+func padded(password []byte) []byte { return slices.Concat(password, padding)[:len(padding)] }
+
+// keyRC4 returns the key of versions 1 to 4, nil if the password is wrong. The text of a password has
+// the bytes of Latin-1; some programs write those of UTF-8.
+func (f *file) keyRC4(d dict, length int, metadata bool, password string) []byte {
+	passwords := [][]byte{nil, []byte(password)}
+	if latin, err := charmap.ISO8859_1.NewEncoder().Bytes([]byte(password)); err == nil {
+		passwords = append(passwords, latin)
+	}
+	for _, p := range passwords {
+		for _, user := range [][]byte{padded(p), f.userPassword(d, length, p)} {
+			if key := f.userKey(d, length, metadata, user); key != nil {
+				return key
+			}
+		}
+	}
+	return nil
+}
+
+// userPassword returns the padded password of the users, from that of the owner (algorithm 7 of
+// ISO 32000-1).
+func (f *file) userPassword(d dict, length int, owner []byte) []byte {
+	sum := md5.Sum(padded(owner)) //nolint:gosec // the algorithm of the format
+	key, rounds := sum[:], 0
+	if f.integer(d["R"], 2) >= 3 {
+		for range 50 {
+			sum := md5.Sum(key) //nolint:gosec // the algorithm of the format
+			key = sum[:]
+		}
+		rounds = 19
+	}
+	user := textBytes(f.resolve(d["O"]))
+	for i := rounds; i >= 0; i-- {
+		user = applyRC4(xor(key[:length], byte(i)), user)
+	}
+	return padded(user)
+}
+
+// xor returns a key with each of its bytes changed.
+func xor(key []byte, by byte) []byte {
+	key = bytes.Clone(key)
+	for i := range key {
+		key[i] ^= by
+	}
+	return key
+}
+
+// userKey returns the key for a padded password of the users, nil if it is wrong.
+func (f *file) userKey(d dict, length int, metadata bool, password []byte) []byte {
 	revision := f.integer(d["R"], 2)
 	owner, user := textBytes(f.resolve(d["O"])), textBytes(f.resolve(d["U"]))
 	var id []byte
@@ -81,12 +141,12 @@ func (f *file) keyRC4(d dict, length int, metadata bool) ([]byte, bool) {
 		id = textBytes(f.resolve(ids[0]))
 	}
 	if len(owner) < 32 || len(user) < 16 {
-		return nil, false
+		return nil
 	}
 	permissions := make([]byte, 4)
 	binary.LittleEndian.PutUint32(permissions, uint32(int64(f.integer(d["P"], 0))))
 	h := md5.New() //nolint:gosec // the algorithm of the format
-	for _, part := range [][]byte{padding, owner[:32], permissions, id} {
+	for _, part := range [][]byte{password, owner[:32], permissions, id} {
 		h.Write(part)
 	}
 	if revision >= 4 && !metadata {
@@ -100,19 +160,18 @@ func (f *file) keyRC4(d dict, length int, metadata bool) ([]byte, bool) {
 		}
 	}
 	key = key[:length]
-	if revision == 2 {
-		return key, bytes.Equal(applyRC4(key, padding), user)
+	check, rounds := padding, 1
+	if revision > 2 {
+		sum := md5.Sum(slices.Concat(padding, id)) //nolint:gosec // the algorithm of the format
+		check, user, rounds = sum[:], user[:16], 20
 	}
-	sum := md5.Sum(append(bytes.Clone(padding), id...)) //nolint:gosec // the algorithm of the format
-	check := applyRC4(key, sum[:])
-	for i := 1; i <= 19; i++ {
-		k := bytes.Clone(key)
-		for j := range k {
-			k[j] ^= byte(i)
-		}
-		check = applyRC4(k, check)
+	for i := range rounds {
+		check = applyRC4(xor(key, byte(i)), check)
 	}
-	return key, bytes.Equal(check, user[:16])
+	if !bytes.Equal(check, user) {
+		return nil
+	}
+	return key
 }
 
 func applyRC4(key, data []byte) []byte {
@@ -123,41 +182,50 @@ func applyRC4(key, data []byte) []byte {
 	return out
 }
 
-// key256 computes the key of version 5.
-func (f *file) key256(d dict) ([]byte, bool) {
-	user, encrypted := textBytes(f.resolve(d["U"])), textBytes(f.resolve(d["UE"]))
-	if len(user) < 48 || len(encrypted) < 32 {
-		return nil, false
+// key256 returns the key of version 5, nil if the password is wrong.
+func (f *file) key256(d dict, password []byte) []byte {
+	user, owner := textBytes(f.resolve(d["U"])), textBytes(f.resolve(d["O"]))
+	if len(user) < 48 {
+		return nil
 	}
-	hash := func(salt []byte) []byte {
-		if f.integer(d["R"], 5) == 5 {
-			sum := sha256.Sum256(salt)
-			return sum[:]
+	of := func(password, check, data []byte, encrypted name) []byte {
+		key := textBytes(f.resolve(d[encrypted]))
+		hash := func(salt []byte) []byte {
+			if f.integer(d["R"], 5) == 5 {
+				sum := sha256.Sum256(slices.Concat(password, salt, data))
+				return sum[:]
+			}
+			return hardenedHash(password, salt, data)
 		}
-		return hardenedHash(salt)
+		if len(check) < 48 || len(key) < 32 || !bytes.Equal(hash(check[32:40]), check[:32]) {
+			return nil
+		}
+		block, err := aes.NewCipher(hash(check[40:48]))
+		if err != nil {
+			return nil
+		}
+		out := make([]byte, 32)
+		cipher.NewCBCDecrypter(block, make([]byte, 16)).CryptBlocks(out, key[:32])
+		return out
 	}
-	if !bytes.Equal(hash(user[32:40]), user[:32]) {
-		return nil, false
+	for _, p := range [][]byte{nil, password} {
+		if key := of(p, user, nil, "UE"); key != nil {
+			return key
+		}
 	}
-	block, err := aes.NewCipher(hash(user[40:48]))
-	if err != nil {
-		return nil, false
-	}
-	key := make([]byte, 32)
-	cipher.NewCBCDecrypter(block, make([]byte, 16)).CryptBlocks(key, encrypted[:32])
-	return key, true
+	return of(password, owner, user[:48], "OE")
 }
 
-// hardenedHash is algorithm 2.B of ISO 32000-2 for the empty password.
-func hardenedHash(salt []byte) []byte {
-	sum := sha256.Sum256(salt)
+// hardenedHash is algorithm 2.B of ISO 32000-2. data is empty for a password of the users.
+func hardenedHash(password, salt, data []byte) []byte {
+	sum := sha256.Sum256(slices.Concat(password, salt, data))
 	k := sum[:]
 	for round := 0; ; round++ {
 		block, err := aes.NewCipher(k[:16])
 		if err != nil {
 			return nil
 		}
-		data := bytes.Repeat(k, 64)
+		data := bytes.Repeat(slices.Concat(password, k, data), 64)
 		cipher.NewCBCEncrypter(block, k[16:32]).CryptBlocks(data, data)
 		total := 0
 		for _, b := range data[:16] {

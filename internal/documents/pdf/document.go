@@ -43,10 +43,10 @@ type Block struct {
 	Rows [][]string // the cells of a table; otherwise nil
 }
 
-// Read reads the text of a file. The error is one of this package, or the cause of the
+// Read reads the text of a file. password opens a file that needs one. The error is one of this package, or the cause of the
 // context.
-func Read(ctx context.Context, data []byte, limits Limits) (*Document, error) {
-	f, err := open(ctx, data, limits)
+func Read(ctx context.Context, data []byte, password string, limits Limits) (*Document, error) {
+	f, err := open(ctx, data, password, limits)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ type place struct {
 const maxObjects = 8_000_000
 
 // open reads the tables of a file. A damaged table is rebuilt from the objects.
-func open(ctx context.Context, data []byte, limits Limits) (*file, error) {
+func open(ctx context.Context, data []byte, password string, limits Limits) (*file, error) {
 	if at := bytes.Index(data[:min(len(data), 1024)], []byte("%PDF-")); at > 0 {
 		data = data[at:] // offsets are counted from the header
 	}
@@ -44,7 +44,7 @@ func open(ctx context.Context, data []byte, limits Limits) (*file, error) {
 		f.rebuild()
 	}
 	if f.trailer["Encrypt"] != nil {
-		if err := f.decrypt(); err != nil {
+		if err := f.decrypt(password); err != nil {
 			return nil, err
 		}
 	}
@@ -423,6 +423,7 @@ func (f *file) dict(o object) dict {
 var (
 	ErrDamaged   = errors.New("the file is damaged")
 	ErrEncrypted = errors.New("the file needs a password")
+	ErrPassword  = errors.New("the password is wrong")
 	ErrTooLarge  = errTooLarge
 	ErrPages     = errors.New("too many pages")
 )

@@ -52,7 +52,7 @@ func onePage(content string, more ...string) []byte {
 
 func read(t *testing.T, data []byte) *Document {
 	t.Helper()
-	doc, err := Read(t.Context(), data, limits)
+	doc, err := Read(t.Context(), data, "", limits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestRead_ThousandPages(t *testing.T) {
 	if got := []string{doc.Pages[1].Label, doc.Pages[3].Label, doc.Pages[999].Label}; strings.Join(got, " ") != "ii 1 997" {
 		t.Errorf("labels %v", got)
 	}
-	if _, err := Read(t.Context(), document(objects...), Limits{Pages: 999, Unpacked: 1 << 20}); !errors.Is(err, ErrPages) {
+	if _, err := Read(t.Context(), document(objects...), "", Limits{Pages: 999, Unpacked: 1 << 20}); !errors.Is(err, ErrPages) {
 		t.Errorf("limit of pages: %v", err)
 	}
 }
@@ -156,7 +156,7 @@ func TestRead_Bombs(t *testing.T) {
 		"forms":           document(forms...),
 	} {
 		t.Run(name, func(t *testing.T) {
-			doc, err := Read(t.Context(), data, limits)
+			doc, err := Read(t.Context(), data, "", limits)
 			if err == nil && textOf(doc.Pages[0]) != "" || err != nil && !errors.Is(err, ErrTooLarge) {
 				t.Errorf("error %v", err)
 			}
@@ -173,7 +173,7 @@ func TestRead_Bombs(t *testing.T) {
 		"header only":       []byte("%PDF-1.7"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if doc, err := Read(t.Context(), data, limits); err == nil && textOf(doc.Pages[0]) != "" {
+			if doc, err := Read(t.Context(), data, "", limits); err == nil && textOf(doc.Pages[0]) != "" {
 				t.Errorf("text %q", textOf(doc.Pages[0]))
 			}
 		})
@@ -187,7 +187,7 @@ func onePageOf(stream string) []byte {
 func TestRead_Canceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Read(ctx, onePage("BT /F 10 Tf (a) Tj ET"), limits); !errors.Is(err, context.Canceled) {
+	if _, err := Read(ctx, onePage("BT /F 10 Tf (a) Tj ET"), "", limits); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -206,7 +206,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(onePageOf(streamObject("/Filter/FlateDecode", deflate([]byte("BT (a) Tj ET")))))
 	f.Add([]byte("%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Kids[3 0 R]>>endobj 3 0 obj<</Contents 4 0 R>>endobj trailer<</Root 1 0 R>>"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		doc, err := Read(context.Background(), data, Limits{Pages: 100, Unpacked: 4 << 20})
+		doc, err := Read(context.Background(), data, "", Limits{Pages: 100, Unpacked: 4 << 20})
 		if err == nil && len(doc.Pages) == 0 {
 			t.Error("no pages and no error")
 		}

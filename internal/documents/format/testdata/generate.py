@@ -287,6 +287,8 @@ def encrypted():
     run("qpdf", "--allow-weak-crypto", "columns.pdf", "--encrypt", "", "owner", "40", "--", "owner40.pdf")
     run("qpdf", "--allow-weak-crypto", "columns.pdf", "--encrypt", "", "owner", "128", "--use-aes=y", "--", "owner128.pdf")
     run("qpdf", "columns.pdf", "--encrypt", "secret", "owner", "256", "--", "user256.pdf")
+    run("qpdf", "--allow-weak-crypto", "columns.pdf", "--encrypt", "geheim\u00e9", "owner", "40", "--", "user40.pdf")
+    run("qpdf", "--allow-weak-crypto", "columns.pdf", "--encrypt", "secret", "owner", "128", "--use-aes=y", "--", "user128.pdf")
     run("qpdf", "--object-streams=generate", "columns.pdf", "streams.pdf")
 
 
