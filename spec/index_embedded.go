@@ -29,8 +29,8 @@ type EmbeddedIndexArguments struct {
 	Probes int `yaml:"probes"`
 	// MemoryLimit is the size of the vectors in memory in MB; a search reads the others from the file.
 	MemoryLimit int `yaml:"memory_limit" default:"1024"`
-	// Stemming sets whether full-text search ignores the endings of words: english or none.
-	Stemming string `yaml:"stemming" default:"none"`
+	// Stemming sets whether full-text search ignores the endings of words: auto (by the language of each entry), those of one language, such as german, or none.
+	Stemming string `yaml:"stemming" default:"auto"`
 }
 
 // CheckArguments reports values that are not allowed.
@@ -38,7 +38,7 @@ func (a *EmbeddedIndexArguments) CheckArguments() []*ArgumentError {
 	problems := slices.Concat(
 		checkChoice("quantization", a.Quantization, "int8", "none"),
 		checkChoice("approximate", a.Approximate, "auto", "never", "always"),
-		checkChoice("stemming", a.Stemming, "none", "english"))
+		checkChoice("stemming", a.Stemming, stemmingChoices()...))
 	if a.Probes < 0 {
 		problems = append(problems, &ArgumentError{Key: "probes", Message: "expected 0, for a share of the clusters, or more"})
 	}
@@ -46,6 +46,11 @@ func (a *EmbeddedIndexArguments) CheckArguments() []*ArgumentError {
 		problems = append(problems, &ArgumentError{Key: "memory_limit", Message: "expected 0, for no limit, or more"})
 	}
 	return problems
+}
+
+// stemmingChoices are the values of stemming: auto, none and the languages whose endings are known.
+func stemmingChoices() []string {
+	return []string{"auto", "none", "english", "danish", "dutch", "finnish", "french", "german", "hungarian", "italian", "norwegian", "portuguese", "romanian", "russian", "spanish", "swedish", "turkish"}
 }
 
 // EmbeddedQueryArguments are the `query_args` of a search in an embedded index.

@@ -20,8 +20,12 @@ func openEmbedded(_ context.Context, r Request, args *spec.EmbeddedIndexArgument
 		return nil, err
 	}
 	_, isVector := r.Entity.(*spec.VectorIndex)
+	stemming := args.Stemming
+	if stemming == "none" {
+		stemming = ""
+	}
 	return embedded.Open(embedded.Options{
-		Path: path, Vectors: isVector, Dimensions: r.Dimensions, Fields: !isVector, Stemming: args.Stemming == "english",
+		Path: path, Vectors: isVector, Dimensions: r.Dimensions, Fields: !isVector, Stemming: stemming,
 		Probes: args.Probes, MemoryLimit: int64(args.MemoryLimit) << 20,
 		Approximate: map[string]embedded.Approximate{"never": embedded.Never, "always": embedded.Always}[args.Approximate],
 		Encoding:    map[string]vectors.Encoding{"int8": vectors.Int8}[args.Quantization],

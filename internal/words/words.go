@@ -26,7 +26,7 @@ func All(text string) iter.Seq[Token] {
 		for i := 0; i < len(text); {
 			end, word := nextToken(text, i)
 			if word {
-				if term := normalize(text[i:end]); term != "" && !yield(Token{term, i, end}) {
+				if term := Normalize(text[i:end]); term != "" && !yield(Token{term, i, end}) {
 					return
 				}
 			}
@@ -74,9 +74,9 @@ func IsOneWord(r rune) bool {
 		unicode.Is(unicode.So, r)
 }
 
-// normalize returns the form of a word that is indexed. It has no characters that separate
+// Normalize returns the form of a word that is indexed. It has no characters that separate
 // words in FTS5's tokenizer ascii: of ASCII, only letters and digits.
-func normalize(word string) string {
+func Normalize(word string) string {
 	ascii := true
 	for i := range len(word) {
 		if word[i] >= utf8.RuneSelf {

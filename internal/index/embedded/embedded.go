@@ -24,7 +24,7 @@ type Options struct {
 	Approximate Approximate      // when a search compares only the vectors of some clusters
 	Probes      int              // clusters that an approximate search compares; 0 for a share of them
 	Fields      bool             // full-text search finds words in all fields of the metadata
-	Stemming    bool             // full-text search ignores the endings of English words
+	Stemming    string           // the language by whose stems full-text search compares words, auto for that of each entry; empty to compare words
 	MemoryLimit int64            // bytes of vectors in memory; more are read from the file by each search
 }
 

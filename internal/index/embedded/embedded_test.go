@@ -26,10 +26,11 @@ func opener(t *testing.T, opts embedded.Options) func(*testing.T, string) index.
 
 func TestIndex_Contract(t *testing.T) {
 	for name, opts := range map[string]embedded.Options{
-		"float32":         {Vectors: true, Dimensions: indextest.Dimensions, Stemming: true},
+		"float32":         {Vectors: true, Dimensions: indextest.Dimensions, Stemming: "english"},
 		"int8":            {Vectors: true, Encoding: vectors.Int8},
 		"little memory":   {Vectors: true, Encoding: vectors.Int8, MemoryLimit: 1},
 		"words in fields": {Fields: true},
+		"stems":           {Fields: true, Stemming: "auto"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			indextest.Run(t, indextest.Store{Open: opener(t, opts), Vectors: opts.Vectors, Text: true, Hybrid: opts.Vectors,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/internal/words"
+	"github.com/qtype-dev/qtype/internal/words/stem"
 )
 
 const (
@@ -39,10 +40,14 @@ type passage struct {
 }
 
 // highlights returns the passages with the most terms, with matching words between **.
-func highlights(texts []string, terms []queryTerm) []string {
+func (s *searcher) highlights(texts []string) []string {
+	m := matcher{terms: s.terms}
+	if len(s.languages) > 0 {
+		m.language = stem.Of(texts...)
+	}
 	var all []passage
 	for _, text := range texts {
-		all = append(all, passages(text[:min(len(text), maxMarkedBytes)], terms)...)
+		all = append(all, m.passages(text[:min(len(text), maxMarkedBytes)])...)
 	}
 	slices.SortStableFunc(all, func(a, b passage) int { return b.matches - a.matches })
 	var out []string
@@ -52,12 +57,18 @@ func highlights(texts []string, terms []queryTerm) []string {
 	return out
 }
 
+// matcher finds the words of a text that match terms.
+type matcher struct {
+	terms    []queryTerm
+	language stem.Language // of the text; empty to compare words
+}
+
 // passages returns the parts of a text that have matching words.
-func passages(text string, terms []queryTerm) []passage {
+func (m *matcher) passages(text string) []passage {
 	var list []passage
 	var seen map[string]bool
 	for t := range words.All(text) {
-		if !isMatch(t.Term, terms) {
+		if !m.matches(t.Term, m.language.Term(text[t.Start:t.End])) {
 			continue
 		}
 		last := len(list) - 1
@@ -74,35 +85,21 @@ func passages(text string, terms []queryTerm) []passage {
 	return list
 }
 
-// isMatch reports whether a word of a text is one of the terms.
-func isMatch(word string, terms []queryTerm) bool {
-	for i := range terms {
-		t := &terms[i]
-		words := t.words
-		if len(t.variants) > 0 {
-			words = t.variants
-		}
-		for j, w := range words {
-			if w == word || t.prefix && j == len(words)-1 && strings.HasPrefix(word, w) || sameStem(w, word) {
-				return true
-			}
+// matches reports whether a word of a text, with this stem, is in one of the terms.
+func (m *matcher) matches(word, stem string) bool {
+	for i := range m.terms {
+		t := &m.terms[i]
+		if slices.Contains(t.variants, stem) || slices.ContainsFunc(t.forms, func(f form) bool { return len(t.variants) == 0 && f.matches(word, stem) }) {
+			return true
 		}
 	}
 	return false
 }
 
-// sameStem reports whether two words differ only in a common English ending.
-func sameStem(a, b string) bool {
-	return len(a) > 3 && len(b) > 3 && withoutEnding(a) == withoutEnding(b)
-}
-
-func withoutEnding(word string) string {
-	for _, ending := range []string{"ing", "ed", "es", "s"} {
-		if len(word) > len(ending)+2 && strings.HasSuffix(word, ending) {
-			return strings.TrimSuffix(word[:len(word)-len(ending)], "e")
-		}
-	}
-	return strings.TrimSuffix(word, "e")
+// matches reports whether a word with this stem is in the form.
+func (f *form) matches(word, stem string) bool {
+	last := len(f.words) - 1
+	return slices.Contains(f.words, stem) || f.prefix && strings.HasPrefix(word, f.words[last])
 }
 
 // marked returns the passage with some text around its words.

@@ -81,7 +81,7 @@ func TestSearch_ModelOfOlderFile(t *testing.T) {
 	testkit.Must(t, x.Close())
 	db, err := sql.Open("sqlite", path)
 	testkit.Must(t, err)
-	_, err = db.ExecContext(t.Context(), "DROP TABLE models; PRAGMA user_version = 1")
+	_, err = db.ExecContext(t.Context(), "DROP TABLE models; DROP TABLE languages; PRAGMA user_version = 1")
 	testkit.Must(t, err)
 	testkit.Must(t, db.Close())
 	x = open(t, embedded.Options{Path: path, Vectors: true})

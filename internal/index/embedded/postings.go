@@ -59,8 +59,7 @@ func (s *searcher) rows(terms []queryTerm, all bool) (iter.Seq2[scoredRow, error
 // numbers.
 func (s *searcher) scored(expression string) iter.Seq2[scoredRow, error] {
 	return func(yield func(scoredRow, error) bool) {
-		table := s.x.table()
-		rows, err := s.c.Read.QueryContext(s.ctx, "SELECT rowid, -rank FROM "+table+" WHERE "+table+" MATCH ? ORDER BY rowid", expression) //nolint:gosec // the tables are constants
+		rows, err := s.c.Read.QueryContext(s.ctx, "SELECT rowid, -rank FROM words WHERE words MATCH ? ORDER BY rowid", expression)
 		if err != nil {
 			yield(scoredRow{}, err)
 			return

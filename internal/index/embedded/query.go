@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/words"
+	"github.com/qtype-dev/qtype/internal/words/stem"
 )
 
 // Bounds of a query.
@@ -16,10 +17,18 @@ const (
 
 // queryTerm is a word or phrase to find.
 type queryTerm struct {
-	words    []string // one word, or those of a phrase
+	words    []string // one word, or those of a phrase, as they are indexed without stems
+	written  []string // these words as in the query
 	prefix   bool     // the last word is the beginning of one
+	forms    []form   // what finds the term
 	variants []string // words to find instead of one that no text has
 	rows     int64    // rows of the full-text table that have it
+}
+
+// form is a term in the stems of a language.
+type form struct {
+	words  []string
+	prefix bool
 }
 
 // key returns what distinguishes terms.
@@ -31,17 +40,51 @@ func (t *queryTerm) key() string {
 	return key
 }
 
+// setForms sets the forms of the term in the languages of the index; without one, the words as they are.
+func (t *queryTerm) setForms(languages []stem.Language) {
+	add := func(f form) {
+		if !slices.ContainsFunc(t.forms, func(known form) bool { return known.prefix == f.prefix && slices.Equal(known.words, f.words) }) {
+			t.forms = append(t.forms, f)
+		}
+	}
+	if len(languages) == 0 {
+		add(form{t.words, t.prefix})
+	}
+	for _, language := range languages {
+		stems := make([]string, len(t.written))
+		for i, word := range t.written {
+			stems[i] = language.Term(word)
+		}
+		if last := len(stems) - 1; t.prefix && stems[last] != t.words[last] {
+			add(form{append(slices.Clone(stems[:last]), t.words[last]), true})
+			add(form{stems, false})
+			continue
+		}
+		add(form{stems, t.prefix})
+	}
+}
+
 // expression returns the term in the language of FTS5. Words have only letters, digits and
 // symbols outside of ASCII, so that quotes make any of them a string.
 func (t *queryTerm) expression() string {
-	if len(t.variants) > 0 {
-		return `("` + strings.Join(t.variants, `" OR "`) + `")`
+	var parts []string
+	for _, v := range t.variants {
+		parts = append(parts, `"`+v+`"`)
 	}
-	e := `"` + strings.Join(t.words, " ") + `"`
-	if t.prefix {
-		e += "*"
+	for _, f := range t.forms {
+		if len(t.variants) > 0 {
+			break
+		}
+		part := `"` + strings.Join(f.words, " ") + `"`
+		if f.prefix {
+			part += "*"
+		}
+		parts = append(parts, part)
 	}
-	return e
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return "(" + strings.Join(parts, " OR ") + ")"
 }
 
 // parseQuery returns the terms of a text: words, phrases in quotes, and beginnings of words
@@ -82,7 +125,7 @@ func phraseOf(text string) (t queryTerm) {
 		if len(t.words) == maxPhraseTerms {
 			break
 		}
-		t.words = append(t.words, token.Term)
+		t.words, t.written = append(t.words, token.Term), append(t.written, text[token.Start:token.End])
 	}
 	t.prefix = len(t.words) > 0 && strings.HasSuffix(text, "*")
 	return t
@@ -97,9 +140,9 @@ func parseWords(text string) (terms []queryTerm) {
 		alone := words.IsOneWord(first)
 		if alone && previousAlone && token.Start == previousEnd && len(terms[len(terms)-1].words) < maxPhraseTerms {
 			last := &terms[len(terms)-1]
-			last.words = append(last.words, token.Term)
+			last.words, last.written = append(last.words, token.Term), append(last.written, text[token.Start:token.End])
 		} else {
-			terms = append(terms, queryTerm{words: []string{token.Term}})
+			terms = append(terms, queryTerm{words: []string{token.Term}, written: []string{text[token.Start:token.End]}})
 		}
 		terms[len(terms)-1].prefix = strings.HasPrefix(text[token.End:], "*")
 		previousEnd, previousAlone = token.End, alone

@@ -14,16 +14,14 @@ const applicationID = 0x71740002
 // conn holds the connections of a file.
 type conn = sqlitefile.Conn[*statements]
 
-// The full-text tables: of words as they are, and of their stems.
-const wordTable, stemTable = "words", "stems"
-
 // statements are prepared once, with what was read from the file. A file that replaces it has its
 // own.
 type statements struct {
 	find, insert, vector, code, deleted, addTerm *sql.Stmt // of writes
 	removeEntry, removeVector, removeCode        *sql.Stmt
-	addWords, removeWords                        map[string]*sql.Stmt // by the table
-	state, stored                                *sql.Stmt            // of reads
+	addWords, removeWords                        *sql.Stmt
+	addLanguage                                  *sql.Stmt
+	state, stored, languages                     *sql.Stmt // of reads
 
 	cache cache
 	vocab vocabulary
@@ -72,19 +70,20 @@ CREATE TABLE fields (field INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE terms (number INTEGER PRIMARY KEY AUTOINCREMENT, term TEXT NOT NULL UNIQUE);
 CREATE VIRTUAL TABLE words USING fts5(content, content='', contentless_delete=1, tokenize='ascii');
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, 'row');
-CREATE VIRTUAL TABLE stems USING fts5(content, content='', contentless_delete=1, tokenize='porter ascii');
-CREATE VIRTUAL TABLE stem_vocabulary USING fts5vocab(stems, 'row');
 `
 
 // modelsTable has which model made the vectors of the entries from a number on. An index of an earlier
 // version has no rows until the next write: its vectors are taken for vectors of the model that writes first.
 const modelsTable = "CREATE TABLE models (first INTEGER PRIMARY KEY, model TEXT NOT NULL)"
 
+// languagesTable has the languages of the texts whose words are stored as stems.
+const languagesTable = "CREATE TABLE languages (name TEXT PRIMARY KEY) WITHOUT ROWID"
+
 // clearStatements empties the tables.
 const clearStatements = `
 DELETE FROM entries; DELETE FROM vectors; DELETE FROM codes; DELETE FROM clusters; DELETE FROM deletions;
-DELETE FROM fields; DELETE FROM terms; DELETE FROM models;
-INSERT INTO words(words) VALUES ('delete-all'); INSERT INTO stems(stems) VALUES ('delete-all');
+DELETE FROM fields; DELETE FROM terms; DELETE FROM models; DELETE FROM languages;
+INSERT INTO words(words) VALUES ('delete-all');
 UPDATE state SET generation = generation + 1, writes = writes + 1, dimensions = 0, settings = '', clustered = 0;
 `
 
@@ -92,7 +91,7 @@ UPDATE state SET generation = generation + 1, writes = writes + 1, dimensions = 
 func newFile(opts Options) *sqlitefile.File[*statements] {
 	return sqlitefile.New(opts.Path, sqlitefile.Config[*statements]{
 		ApplicationID: applicationID,
-		Migrations:    []string{schema, modelsTable},
+		Migrations:    []string{schema, modelsTable, languagesTable},
 		PageSize:      8192,
 		Pragmas:       []string{"journal_mode(WAL)", "synchronous(FULL)", "cache_size(-16000)"},
 		Replaceable:   true,
@@ -105,14 +104,8 @@ func newFile(opts Options) *sqlitefile.File[*statements] {
 }
 
 func prepare(ctx context.Context, write, read *sql.DB) (*statements, error) {
-	s := &statements{addWords: map[string]*sql.Stmt{}, removeWords: map[string]*sql.Stmt{}}
+	s := &statements{}
 	var errs []error
-	for _, table := range []string{wordTable, stemTable} {
-		var addErr, removeErr error
-		s.addWords[table], addErr = write.PrepareContext(ctx, "INSERT INTO "+table+" (rowid, content) VALUES (?, ?)")    //nolint:gosec // the tables are constants
-		s.removeWords[table], removeErr = write.PrepareContext(ctx, "DELETE FROM "+table+" WHERE rowid BETWEEN ? AND ?") //nolint:gosec // the tables are constants
-		errs = append(errs, addErr, removeErr)
-	}
 	for _, p := range []struct {
 		to   **sql.Stmt
 		db   *sql.DB
@@ -127,6 +120,10 @@ func prepare(ctx context.Context, write, read *sql.DB) (*statements, error) {
 		{&s.removeVector, write, "DELETE FROM vectors WHERE entry = ?"},
 		{&s.removeCode, write, "DELETE FROM codes WHERE cell = ? AND entry = ?"},
 		{&s.addTerm, write, "INSERT OR IGNORE INTO terms (term) VALUES (?)"},
+		{&s.addWords, write, "INSERT INTO words (rowid, content) VALUES (?, ?)"},
+		{&s.removeWords, write, "DELETE FROM words WHERE rowid BETWEEN ? AND ?"},
+		{&s.addLanguage, write, "INSERT OR IGNORE INTO languages VALUES (?)"},
+		{&s.languages, read, "SELECT name FROM languages ORDER BY name"},
 		{&s.state, read, "SELECT generation, writes, dimensions, settings, clustered FROM state"},
 		{&s.stored, read, "SELECT id, document, text, metadata, hash FROM entries WHERE entry = ?"},
 	} {

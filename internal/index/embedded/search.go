@@ -10,6 +10,7 @@ import (
 
 	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/internal/vectors"
+	"github.com/qtype-dev/qtype/internal/words/stem"
 )
 
 // maxLimit bounds the number of matches, so that its multiples do not overflow. No index has as many
@@ -87,6 +88,8 @@ type searcher struct {
 	q     index.Query
 	allow *bitmap // entries that match the filter; nil for all
 	terms []queryTerm
+
+	languages []stem.Language // by whose stems words are found
 }
 
 func (s *searcher) search() ([]index.Match, error) {
@@ -211,7 +214,7 @@ func (s *searcher) load(hits []hit, err error) ([]index.Match, error) {
 		}
 		m.Vector = h.vector
 		if s.q.Highlight && len(s.terms) > 0 {
-			m.Highlights = highlights(s.x.shown(m.Entry), s.terms)
+			m.Highlights = s.highlights(s.x.shown(m.Entry))
 		}
 		matches = append(matches, m)
 	}

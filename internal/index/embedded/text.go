@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/words/stem"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -75,13 +76,17 @@ func (s *searcher) prepareTerms(args *spec.EmbeddedQueryArguments) ([]queryTerm,
 	if err := s.x.check(st); err != nil {
 		return nil, err
 	}
+	if err := s.readLanguages(st); err != nil {
+		return nil, err
+	}
 	for i := range terms {
 		t := &terms[i]
+		t.setForms(s.languages)
 		if t.rows, err = s.countRows(st, t.expression()); err != nil {
 			return nil, err
 		}
 		if t.rows == 0 && len(t.words) == 1 && !t.prefix {
-			if t.variants, err = s.variants(st, t.words[0], args.Fuzziness); err != nil {
+			if t.variants, err = s.variants(st, t, args.Fuzziness); err != nil {
 				return nil, err
 			}
 		}
@@ -93,13 +98,33 @@ func (s *searcher) prepareTerms(args *spec.EmbeddedQueryArguments) ([]queryTerm,
 	return terms, nil
 }
 
+// readLanguages reads the languages by whose stems words are found; none if words are stored as they are.
+func (s *searcher) readLanguages(st state) error {
+	if s.languages = nil; s.x.stemming(st) == "" {
+		return nil
+	}
+	rows, err := s.c.Statements.languages.QueryContext(s.ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var name stem.Language
+		if err := rows.Scan(&name); err != nil {
+			return err
+		}
+		s.languages = append(s.languages, name)
+	}
+	return rows.Err()
+}
+
 // countRows returns the number of rows that match an expression.
 func (s *searcher) countRows(st state, expression string) (int64, error) {
 	if n, known := s.c.Statements.vocab.count(st, expression); known {
 		return n, nil
 	}
 	var n int64
-	err := s.c.Read.QueryRowContext(s.ctx, "SELECT count(*) FROM "+s.x.table()+" WHERE "+s.x.table()+" MATCH ?", expression).Scan(&n)
+	err := s.c.Read.QueryRowContext(s.ctx, "SELECT count(*) FROM words WHERE words MATCH ?", expression).Scan(&n)
 	if err == nil {
 		s.c.Statements.vocab.setCount(st, expression, n)
 	}
@@ -115,7 +140,7 @@ func (s *searcher) withoutFrequent(terms []queryTerm) ([]queryTerm, error) {
 	}
 	total, known := s.c.Statements.vocab.count(st, "")
 	if !known {
-		if err := s.c.Read.QueryRowContext(s.ctx, "SELECT count(*) FROM "+s.x.table()+"_docsize").Scan(&total); err != nil {
+		if err := s.c.Read.QueryRowContext(s.ctx, "SELECT count(*) FROM words_docsize").Scan(&total); err != nil {
 			return nil, err
 		}
 		s.c.Statements.vocab.setCount(st, "", total)

@@ -169,19 +169,23 @@ type near struct {
 }
 
 // variants returns words of the index that are similar to one that it does not have.
-func (s *searcher) variants(st state, word string, fuzziness any) ([]string, error) {
-	limit := maxErrors(word, fuzzinessText(fuzziness))
-	if limit == 0 {
-		return nil, nil
-	}
+func (s *searcher) variants(st state, t *queryTerm, fuzziness any) ([]string, error) {
 	s.c.Statements.vocab.follow(st.generation)
-	found, err := s.c.Statements.vocab.near(s.ctx, s.c, word, limit)
-	if err != nil {
-		return nil, err
+	var found []near
+	for _, f := range t.forms {
+		limit := maxErrors(f.words[0], fuzzinessText(fuzziness))
+		if limit == 0 {
+			continue
+		}
+		some, err := s.c.Statements.vocab.near(s.ctx, s.c, f.words[0], limit)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, some...)
 	}
 	for i := range found {
-		one := queryTerm{words: []string{found[i].term}}
-		if found[i].rows, err = s.countRows(st, one.expression()); err != nil {
+		var err error
+		if found[i].rows, err = s.countRows(st, `"`+found[i].term+`"`); err != nil {
 			return nil, err
 		}
 	}
@@ -190,8 +194,10 @@ func (s *searcher) variants(st state, word string, fuzziness any) ([]string, err
 		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(b.rows, a.rows), strings.Compare(a.term, b.term))
 	})
 	var variants []string
-	for _, n := range found[:min(len(found), maxVariants)] {
-		variants = append(variants, n.term)
+	for _, n := range found {
+		if len(variants) < maxVariants && !slices.Contains(variants, n.term) {
+			variants = append(variants, n.term)
+		}
 	}
 	return variants, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/internal/words"
+	"github.com/qtype-dev/qtype/internal/words/stem"
 )
 
 // The rows of words are numbered by entry and field. Field 0 is the text of the entry;
@@ -17,15 +18,7 @@ const (
 	lastField = 1<<fieldBits - 1
 )
 
-// table returns the full-text table.
-func (x *Index) table() string {
-	if x.opts.Stemming {
-		return stemTable
-	}
-	return wordTable
-}
-
-// putWords adds the words of an entry to the full-text table.
+// putWords adds the words of an entry to the full-text table, or their stems in the language of the entry.
 func (w *writer) putWords(entry int64, e *index.Entry) error {
 	texts := map[int64][]string{}
 	if e.Text != "" {
@@ -40,11 +33,18 @@ func (w *writer) putWords(entry int64, e *index.Entry) error {
 			texts[field] = append(texts[field], values...)
 		}
 	}
-	for _, field := range slices.Sorted(maps.Keys(texts)) {
+	numbers := slices.Sorted(maps.Keys(texts))
+	term := func(t words.Token, _ string) string { return t.Term }
+	if language, err := w.language(numbers, texts); err != nil {
+		return err
+	} else if language != "" {
+		term = func(t words.Token, text string) string { return language.Term(text[t.Start:t.End]) }
+	}
+	for _, field := range numbers {
 		var content []string
 		for _, text := range texts[field] {
 			for t := range words.All(text) {
-				content = append(content, t.Term)
+				content = append(content, term(t, text))
 			}
 		}
 		if len(content) == 0 {
@@ -53,11 +53,30 @@ func (w *writer) putWords(entry int64, e *index.Entry) error {
 		if err := w.addTerms(content); err != nil {
 			return err
 		}
-		if _, err := w.exec(w.s.addWords[w.x.table()], entry<<fieldBits|field, strings.Join(content, " ")); err != nil {
+		if _, err := w.exec(w.s.addWords, entry<<fieldBits|field, strings.Join(content, " ")); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// language returns the language of the texts of an entry, which it adds to those of the index; empty if words are
+// stored as they are.
+func (w *writer) language(fields []int64, texts map[int64][]string) (stem.Language, error) {
+	language := stem.Language(w.x.stemming(w.state))
+	if language == stemAuto {
+		var all []string
+		for _, field := range fields {
+			all = append(all, texts[field]...)
+		}
+		language = stem.Of(all...)
+	}
+	if language == "" || w.languages[language] {
+		return language, nil
+	}
+	w.languages[language] = true
+	_, err := w.exec(w.s.addLanguage, string(language))
+	return language, err
 }
 
 // addTerms adds the terms that no text had before to the vocabulary.
@@ -76,7 +95,7 @@ func (w *writer) addTerms(terms []string) error {
 
 // removeWords removes the rows of an entry.
 func (w *writer) removeWords(entry int64) error {
-	_, err := w.exec(w.s.removeWords[w.x.table()], entry<<fieldBits, entry<<fieldBits|lastField)
+	_, err := w.exec(w.s.removeWords, entry<<fieldBits, entry<<fieldBits|lastField)
 	return err
 }
 

@@ -11,13 +11,14 @@ import (
 
 	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/internal/vectors"
+	"github.com/qtype-dev/qtype/internal/words/stem"
 )
 
 // maxPerChange is the number of entries in one transaction; a larger Put has several.
 const maxPerChange = 10_000
 
 // settings returns what cannot change while there are entries.
-func (x *Index) settings() string {
+func (x *Index) settings(st state) string {
 	var parts []string
 	if x.opts.Vectors {
 		parts = append(parts, "vectors as "+map[vectors.Encoding]string{vectors.Float32: "float32", vectors.Int8: "int8"}[x.opts.Encoding])
@@ -27,16 +28,32 @@ func (x *Index) settings() string {
 	if x.opts.Fields {
 		parts = append(parts, "words of all fields")
 	}
-	if x.opts.Stemming {
-		parts = append(parts, "English word stems")
+	switch stemming := x.stemming(st); stemming {
+	case "":
+	case stemAuto:
+		parts = append(parts, stemmedByLanguage)
+	default:
+		parts = append(parts, stemming+" word stems")
 	}
 	return strings.Join(parts, ", ")
 }
 
+// The stems of each text by its language, as the option and as a setting.
+const stemAuto, stemmedByLanguage = "auto", "word stems by language"
+
+// stemming returns how the words of the file are stored: as the option says, but auto keeps a file that
+// has words without stems.
+func (x *Index) stemming(st state) string {
+	if x.opts.Stemming == stemAuto && st.settings != "" && !strings.HasSuffix(st.settings, stemmedByLanguage) {
+		return ""
+	}
+	return x.opts.Stemming
+}
+
 // check returns an error if the file was written with other settings.
 func (x *Index) check(st state) error {
-	if st.settings != "" && st.settings != x.settings() {
-		return userErrorf("index file %s was created with other settings (%s, not %s): restore them, or clear the index", x.opts.Path, st.settings, x.settings())
+	if st.settings != "" && st.settings != x.settings(st) {
+		return userErrorf("index file %s was created with other settings (%s, not %s): restore them, or clear the index", x.opts.Path, st.settings, x.settings(st))
 	}
 	if st.dimensions != 0 && x.opts.Dimensions != 0 && st.dimensions != x.opts.Dimensions {
 		return userErrorf("index file %s has vectors of length %d, the model returns %d: use the same model, or clear the index", x.opts.Path, st.dimensions, x.opts.Dimensions)
@@ -135,12 +152,13 @@ type writer struct {
 	row        *vectors.Matrix // encodes one vector; nil before the first
 	centers    *vectors.Matrix // of the clusters; nil for none
 	fields     map[string]int64
-	terms      map[string]struct{} // that are new to this process
-	model      string              // of the entries that were written last; empty for unknown
+	terms      map[string]struct{}    // that are new to this process
+	languages  map[stem.Language]bool // that this transaction has added
+	model      string                 // of the entries that were written last; empty for unknown
 }
 
 func (x *Index) begin(ctx context.Context, c *conn, tx *sql.Tx) (*writer, error) {
-	w := &writer{x: x, ctx: ctx, tx: tx, s: c.Statements, terms: map[string]struct{}{}}
+	w := &writer{x: x, ctx: ctx, tx: tx, s: c.Statements, terms: map[string]struct{}{}, languages: map[stem.Language]bool{}}
 	err := tx.QueryRowContext(ctx, "SELECT generation, writes, dimensions, settings, clustered FROM state").
 		Scan(&w.state.generation, &w.state.writes, &w.state.dimensions, &w.state.settings, &w.state.clustered)
 	if err != nil {
@@ -167,7 +185,7 @@ func (w *writer) end() error {
 	if w.x.opts.Vectors {
 		dimensions = w.dimensions
 	}
-	_, err := w.tx.ExecContext(w.ctx, "UPDATE state SET writes = writes + 1, dimensions = ?, settings = ?", dimensions, w.x.settings())
+	_, err := w.tx.ExecContext(w.ctx, "UPDATE state SET writes = writes + 1, dimensions = ?, settings = ?", dimensions, w.x.settings(w.state))
 	return err
 }
 
