@@ -16,12 +16,18 @@ import (
 // Effect is a call of a tool that may have changed something outside of the conversation.
 // Undoing the turn of the call does not undo it.
 type Effect struct {
-	Tool      string `json:"tool"`      // the name of the tool
-	Arguments string `json:"arguments"` // the start of the JSON text, without secrets
+	Tool      string `json:"tool"`           // the name of the tool
+	Arguments string `json:"arguments"`      // the start of the JSON text, without secrets; empty for calls of a step
+	Step      string `json:"step,omitempty"` // the id of an InvokeTool step that calls the tool in each turn that reaches it
 }
 
-// String returns the call as TOOL(ARGUMENTS).
-func (e Effect) String() string { return e.Tool + "(" + e.Arguments + ")" }
+// String returns the call as TOOL(ARGUMENTS), or the tool with its step.
+func (e Effect) String() string {
+	if e.Step != "" {
+		return e.Tool + ", by the step " + e.Step + " if it ran"
+	}
+	return e.Tool + "(" + e.Arguments + ")"
+}
 
 // Limits of what Effects returns.
 const (
@@ -32,10 +38,13 @@ const (
 // Effects returns the calls of tools with effects in a turn of a session and in later ones, as
 // the memory has them, oldest first and at most 100: all but those of tools that are known to
 // only read, and those that a person rejected. A tool whose calls an Agent has approved has effects.
+// The memory does not have the calls of steps: after them come the tools that InvokeTool steps of flows with the
+// memory call.
 func (a *App) Effects(ctx context.Context, m *memory.Memory, session string, turn int64) ([]Effect, error) {
 	var calls []chat.ToolCall
 	rejected := map[string]bool{} // by the ids of calls
 	names := map[string]string{}
+	undone := false
 	for e, err := range m.Messages(ctx, session) {
 		if err != nil {
 			return nil, err
@@ -43,6 +52,7 @@ func (a *App) Effects(ctx context.Context, m *memory.Memory, session string, tur
 		if e.Turn < turn || e.Status == store.Failed {
 			continue
 		}
+		undone = true
 		for _, c := range e.Message.Calls() {
 			calls, names[c.ID] = append(calls, c), c.Name
 		}
@@ -54,10 +64,35 @@ func (a *App) Effects(ctx context.Context, m *memory.Memory, session string, tur
 	harmless := a.harmless(ctx, calls)
 	for _, c := range calls {
 		if !rejected[c.ID] && !harmless[c.Name] && len(found) < maxEffects {
-			found = append(found, Effect{c.Name, textfmt.Ellipsis(a.opts.Redactor.String(textfmt.OneLine(c.Arguments)), maxArguments)})
+			found = append(found, Effect{Tool: c.Name, Arguments: textfmt.Ellipsis(a.opts.Redactor.String(textfmt.OneLine(c.Arguments)), maxArguments)})
 		}
 	}
-	return found, nil
+	if undone {
+		found = append(found, a.stepEffects(m)...)
+	}
+	return found[:min(len(found), maxEffects)], nil
+}
+
+// stepEffects returns the tools with effects that InvokeTool steps call in flows with a memory.
+func (a *App) stepEffects(m *memory.Memory) []Effect {
+	var found []Effect
+	known := map[spec.Step]bool{}
+	for _, f := range a.spec.Flows {
+		uses, calls := false, []*spec.InvokeTool{}
+		for s := range f.Plan().All() {
+			uses = uses || slices.ContainsFunc(s.Memories(), func(used *spec.Memory) bool { return a.memories[used.ID] == m })
+			if step, ok := s.Step.(*spec.InvokeTool); ok && step.Tool.To.HasEffects() {
+				calls = append(calls, step)
+			}
+		}
+		for _, s := range calls {
+			if uses && !known[s] {
+				found = append(found, Effect{Tool: s.Tool.To.Common().Name, Step: s.ID})
+			}
+			known[s] = known[s] || uses
+		}
+	}
+	return found
 }
 
 // harmless returns the names of tools in calls whose calls change nothing: tools that only read,

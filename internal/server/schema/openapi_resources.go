@@ -81,7 +81,7 @@ func sessionSchemas() object {
 		member("Session", described("Session", object{
 			member("id", typed("string")), member("title", typed("string")), member("flow", typed("string")), member("created", typed("string")), member("updated", typed("string")),
 			member("memories", listOf(memory)), member("run", nullableText()),
-			member("not_undone", listOf(described("ToolEffect", object{member("tool", typed("string")), member("arguments", typed("string"))}, []string{"tool", "arguments"}))),
+			member("not_undone", listOf(described("ToolEffect", object{member("tool", typed("string")), member("arguments", typed("string")), member("step", typed("string"))}, []string{"tool", "arguments"}))),
 		}, []string{"id", "title", "flow", "created", "updated", "memories", "run"})),
 		member("FoundMessages", described("FoundMessages", object{
 			member("messages", listOf(described("FoundMessage", object{

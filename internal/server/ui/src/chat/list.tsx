@@ -78,7 +78,7 @@ export function MessageList({ flow, conv, selected, onExplain, onPrompt }: Messa
           <p className="font-semibold">The conversation went back, but these calls of tools are not undone:</p>
           <ul className="mt-1.5 list-disc pl-5">
             {conv.notUndone.map((e, i) => (
-              <li key={i} className="break-words font-mono text-[0.85rem]">{e.tool}({e.arguments})</li>
+              <li key={i} className="break-words font-mono text-[0.85rem]">{e.step ? `${e.tool}, by the step ${e.step} if it ran` : `${e.tool}(${e.arguments})`}</li>
             ))}
           </ul>
         </li>

@@ -177,6 +177,7 @@ export interface SessionDetail {
 export interface ToolEffect {
   tool: string
   arguments: string
+  step?: string // that calls it in each turn that reaches it; the arguments are not known
 }
 
 export type MessageStatus = 'in_window' | 'evicted' | 'summarized' | 'failed' | 'stopped' | 'replaced'
