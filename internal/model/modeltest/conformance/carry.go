@@ -84,7 +84,8 @@ func (c *conversation) compare(s sent) (list []breach) { //nolint:cyclop // one 
 		if !ok {
 			t, known := tokenOf(p)
 			joined := known && c.wire.single && t.Nonce != s.Nonce // the message has several answers
-			if !joined && slices.Contains([]string{"reasoning", "redacted", "compaction", "unknown", "server"}, p.kind) {
+			blank := !known && p.text != "" && strings.TrimSpace(p.text) == "" // for a call of another model; what is missing is lost
+			if !joined && !blank && slices.Contains([]string{"reasoning", "redacted", "compaction", "unknown", "server"}, p.kind) {
 				list = append(list, breach{kind: "altered", at: p.where, name: p.kind})
 			}
 			continue
