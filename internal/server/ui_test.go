@@ -1,12 +1,15 @@
 package server_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/server"
 	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/memory/transcript"
 )
 
 // TestUI_Browser uses the web interface in a browser: conversations with tools and
@@ -20,7 +23,13 @@ func TestUI_Browser(t *testing.T) {
 		t.Skip("SKIPPED: set QTYPE_UI_MODULES to a node_modules folder made by npm ci with internal/server/ui/package-lock.json, as .ci/run does")
 	}
 	t.Setenv("RULES_INDEX", filepath.Join(t.TempDir(), "rules.db"))
-	s := serveApp(t, openApp(t, "ui/test/app/app.qtype.yaml"), server.Options{})
+	app := openApp(t, "ui/test/app/app.qtype.yaml")
+	var long strings.Builder
+	for i := range 2500 {
+		fmt.Fprintf(&long, "{\"role\":\"user\",\"content\":\"Question %d?\"}\n{\"role\":\"assistant\",\"content\":\"Answer %[1]d.\"}\n", i+1)
+	}
+	testkit.Must(t, transcript.Import(t.Context(), app.Memory("desk"), "long", strings.NewReader(long.String())))
+	s := serveApp(t, app, server.Options{})
 	browser := testkit.Command(t, "sh", "ui/test/stage.sh", "playwright", "test")
 	browser.Env = append(os.Environ(), "QTYPE_UI_URL="+s.URL)
 	if out, err := testkit.Output(t, browser); err != nil {

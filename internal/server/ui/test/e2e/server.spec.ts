@@ -201,3 +201,26 @@ test('an answer shows the passages that it cites', async ({ page }) => {
   await expect(dialog.getByText('five working days after a return')).toBeVisible()
   await checkAccess(page)
 })
+
+test('a page without runs says why, as does one of a run that is not kept', async ({ page }) => {
+  await page.goto('history/order_state')
+  await expect(page.getByText('No runs of this flow are kept. A server keeps the runs of the last day')).toBeVisible()
+  await page.goto('trace/run_UNKNOWN')
+  await expect(page.getByRole('alert').first()).toContainText('there is no run "run_UNKNOWN"')
+})
+
+test('a conversation of 5,000 messages reads and shows only the newest', async ({ page }) => {
+  const read: string[] = []
+  page.on('request', (r) => read.push(r.url()))
+  await page.goto('chat/talk/long')
+  await expect(shown(page, 'Answer 2500.')).toBeVisible()
+  const questions = page.getByRole('article', { name: 'You' })
+  await expect(questions).toHaveCount(19)
+  await expect(page.getByRole('button', { name: 'Earlier flushes' })).toBeVisible()
+  await say(page, 'hello')
+  await expect(questions).toHaveCount(20)
+  expect(read.filter((r) => /\/messages/.test(r) && !r.includes('limit=40'))).toEqual([])
+  expect(await page.evaluate(() => document.querySelectorAll('*').length)).toBeLessThan(2500)
+  await page.getByRole('button', { name: 'Earlier messages' }).click()
+  await expect(shown(page, 'Question 2400?')).toBeAttached()
+})
