@@ -82,6 +82,24 @@ flows:
       - {type: LLMInference, id: again, model: first, inputs: [one], outputs: [last], concurrency_config: {num_workers: %[2]d}}
 `
 
+// providers are models of the providers with batches, with the address of their server.
+var providers = map[string]string{
+	"openai":       `provider: openai, model_id: gpt-4.1, base_url: "%[1]s/v1"`,
+	"anthropic":    `provider: anthropic, model_id: claude-opus-4-6, base_url: "%[1]s"`,
+	"azure":        `provider: azure-openai, model_id: gpt-4.1, deployment: bulk, base_url: "%[1]s"`,
+	"azure, dated": `provider: azure-openai, model_id: gpt-4.1, deployment: bulk, api_version: "2024-10-21", base_url: "%[1]s"`,
+}
+
+// withProvider returns a document whose model is that of a provider.
+func withProvider(document, provider string) string {
+	return strings.ReplaceAll(document, providers["openai"], providers[provider])
+}
+
+// singleCall returns a document with one call for each row.
+func singleCall(provider string) string {
+	return withProvider(strings.Replace(agent, "tools: [count], ", "", 1), provider)
+}
+
 // wavesRun runs a document over rows of a file, in batches if sent is not nil, and returns the output.
 func wavesRun(t *testing.T, document, url string, workers int, sent *waves.Run, cfg batch.Config) (out, errs string, err error) {
 	t.Helper()
@@ -128,8 +146,12 @@ func newWaves() *waves.Run {
 
 // TestRun_Batches: the output is that of a run without batches, whatever their servers do, and no call is paid twice.
 func TestRun_Batches(t *testing.T) {
-	const rows, sessions = 40, 8
-	for name, document := range map[string]string{"several steps": severalSteps, "agent": agent, "batch step": grouped} {
+	const rows, sessions = 24, 8
+	documents := map[string]string{"several steps": severalSteps, "batch step": grouped}
+	for provider := range providers {
+		documents["agent/"+provider] = withProvider(agent, provider)
+	}
+	for name, document := range documents {
 		for kind, faults := range map[string]batchtest.Faults{
 			"plain":     {Polls: 2},
 			"disorder":  {Shuffled: true, Duplicates: true, CutOff: true},
@@ -138,15 +160,17 @@ func TestRun_Batches(t *testing.T) {
 			"missing":   {Missing: 0.2, Unmade: 0.2, Failing: 0.2, Shuffled: true},
 			"requests":  {Requests: 0.3, Polls: 1},
 			"ambiguous": {Ambiguous: 0.5},
+			"clock":     {Ambiguous: 0.5, Behind: time.Hour},
 			"full":      {Full: 7},
 		} {
-			if kind == "full" && name != "agent" { // OpenAI's only
+			if kind == "full" && (!strings.HasPrefix(name, "agent/") || strings.HasSuffix(name, "anthropic")) { // has no such limit
 				continue
 			}
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				t.Chdir(t.TempDir())
 				writeQuestions(t, rows, sessions)
-				plain := httptest.NewServer(batchtest.New(1, batchtest.Faults{}, batchtest.Deterministic))
+				atOnce := batchtest.New(1, batchtest.Faults{}, batchtest.Deterministic)
+				plain := httptest.NewServer(atOnce)
 				defer plain.Close()
 				want, _, err := wavesRun(t, document, plain.URL, 4, nil, batch.Config{})
 				if !errors.Is(err, batch.ErrRowsFailed) || want == "" {
@@ -164,6 +188,9 @@ func TestRun_Batches(t *testing.T) {
 				if diff := cmp.Diff(strings.ReplaceAll(want, plain.URL, at.URL), got); diff != "" {
 					t.Errorf("%s\n%s", diff, errs)
 				}
+				if diff := cmp.Diff(atOnce.Bodies(), server.Bodies()); diff != "" {
+					t.Errorf("the calls are other ones: %s", diff)
+				}
 				calls, twice := server.Paid()
 				once, _ := server.Made()
 				if calls == 0 || twice > 0 || once > 0 {
@@ -180,37 +207,55 @@ func TestRun_Batches(t *testing.T) {
 	}
 }
 
-// childVariable is the environment variable with the address of the servers, in a process of TestRun_BatchesKilled.
+// childVariable is the environment variable with the address of the servers and the provider, in a process of TestRun_BatchesKilled.
 const childVariable = "QTYPE_TEST_BATCHES"
 
 // TestRun_BatchesKilled: processes that are killed at any request, or between two, pay no call twice, and lose none.
 func TestRun_BatchesKilled(t *testing.T) {
-	if at := os.Getenv(childVariable); at != "" {
-		_, _, err := wavesRun(t, severalSteps, at, 4, newWaves(), batch.Config{Resume: true})
+	if at, provider, found := strings.Cut(os.Getenv(childVariable), " "); found {
+		_, _, err := wavesRun(t, withProvider(severalSteps, provider), at, 4, newWaves(), batch.Config{Resume: true})
 		if !errors.Is(err, batch.ErrRowsFailed) {
 			t.Fatal(err)
 		}
 		os.Exit(0) // open connections to a server that lives on are no leak
 	}
-	const kills = 12
-	t.Chdir(t.TempDir())
-	writeQuestions(t, 40, 8)
-	plain := httptest.NewServer(batchtest.New(1, batchtest.Faults{}, batchtest.Deterministic))
-	defer plain.Close()
-	want, _, err := wavesRun(t, severalSteps, plain.URL, 4, nil, batch.Config{})
-	if !errors.Is(err, batch.ErrRowsFailed) {
-		t.Fatal(err)
+	for provider := range providers {
+		t.Run(provider, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			writeQuestions(t, 40, 8)
+			plain := httptest.NewServer(batchtest.New(1, batchtest.Faults{}, batchtest.Deterministic))
+			defer plain.Close()
+			want, _, err := wavesRun(t, withProvider(severalSteps, provider), plain.URL, 4, nil, batch.Config{})
+			if !errors.Is(err, batch.ErrRowsFailed) {
+				t.Fatal(err)
+			}
+			testkit.Must(t, errors.Join(os.RemoveAll("out.jsonl"), os.RemoveAll(".qtype")))
+			server := batchtest.New(3, batchtest.Faults{Shuffled: true, Missing: 0.05, Polls: 1, Ambiguous: 0.2}, batchtest.Deterministic)
+			at := httptest.NewServer(server)
+			defer at.Close()
+			killAndResume(t, server, at.URL+" "+provider)
+			got, _ := os.ReadFile("out.jsonl")
+			if diff := cmp.Diff(strings.ReplaceAll(want, plain.URL, at.URL), string(got)); diff != "" {
+				t.Error(diff)
+			}
+			calls, twice := server.Paid()
+			made, batches := server.Made()
+			if want := 3 * 39; twice > 0 || calls != want || made > 0 { // one row is refused
+				t.Errorf("%d calls were paid in %d batches, %d twice, and %d made at once; want %d", calls, batches, twice, made, want)
+			}
+		})
 	}
-	server := batchtest.New(3, batchtest.Faults{Shuffled: true, Missing: 0.05, Polls: 1, Ambiguous: 0.2}, batchtest.Deterministic)
-	at := httptest.NewServer(server)
-	defer at.Close()
-	testkit.Must(t, errors.Join(os.RemoveAll("out.jsonl"), os.RemoveAll(".qtype")))
+}
+
+// killAndResume starts processes of TestRun_BatchesKilled until one ends. The first ones are killed.
+func killAndResume(t *testing.T, server *batchtest.Server, variable string) {
+	t.Helper()
+	const kills = 8
 	random := rand.New(rand.NewPCG(5, 5))
-	killed := 0
-	for ; ; killed++ {
+	for killed := 0; ; killed++ {
 		ctx, kill := context.WithCancel(t.Context())
 		child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestRun_BatchesKilled$")
-		child.Env = append(os.Environ(), childVariable+"="+at.URL)
+		child.Env = append(os.Environ(), childVariable+"="+variable)
 		var requests atomic.Int64
 		last := random.Int64N(6)
 		server.Watch(func(*http.Request) {
@@ -221,22 +266,13 @@ func TestRun_BatchesKilled(t *testing.T) {
 		out, err := child.CombinedOutput()
 		kill()
 		server.Wait()
-		if err == nil {
-			break
-		}
-		if killed >= kills {
+		switch {
+		case err == nil:
+			t.Log(killed, "processes were killed")
+			return
+		case killed >= kills:
 			t.Fatalf("%v\n%s", err, out)
 		}
-	}
-	t.Log(killed, "processes were killed")
-	got, _ := os.ReadFile("out.jsonl")
-	if diff := cmp.Diff(strings.ReplaceAll(want, plain.URL, at.URL), string(got)); diff != "" {
-		t.Error(diff)
-	}
-	calls, twice := server.Paid()
-	made, batches := server.Made()
-	if want := 3 * 39; twice > 0 || calls != want || made > 0 { // one row is refused
-		t.Errorf("%d calls were paid in %d batches, %d twice, and %d made at once; want %d", calls, batches, twice, made, want)
 	}
 }
 
@@ -273,17 +309,14 @@ func TestRun_BatchesDetached(t *testing.T) {
 
 // TestRun_BatchesCanceled: a batch that a person has canceled ends the run, and its calls are made when it is continued.
 func TestRun_BatchesCanceled(t *testing.T) {
-	for _, change := range []string{"provider: openai, model_id: gpt-4.1", "provider: anthropic, model_id: claude-opus-4-6"} {
-		t.Run(change, func(t *testing.T) {
+	for provider := range providers {
+		t.Run(provider, func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			writeQuestions(t, 9, 9)
 			server := batchtest.New(3, batchtest.Faults{Polls: 2}, batchtest.Deterministic)
 			at := httptest.NewServer(server)
 			defer at.Close()
-			document := strings.NewReplacer("tools: [count], ", "", "provider: openai, model_id: gpt-4.1", change).Replace(agent)
-			if strings.Contains(change, "anthropic") {
-				document = strings.Replace(document, "/v1", "", 1)
-			}
+			document := singleCall(provider)
 			if _, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{Detach: true}); !errors.Is(err, batch.ErrDetached) {
 				t.Fatalf("%v\n%s", err, errs)
 			}
@@ -360,48 +393,42 @@ func TestRun_BatchesRestarted(t *testing.T) {
 // TestRun_BatchesRestartedLate: batches that have ended, or that the provider does not know any more, do not prevent
 // that a run starts over.
 func TestRun_BatchesRestartedLate(t *testing.T) {
-	for _, change := range []string{"", "provider: anthropic, model_id: claude-opus-4-6", "gone"} {
-		t.Run(change, func(t *testing.T) {
-			t.Chdir(t.TempDir())
-			writeQuestions(t, 9, 9)
-			server := batchtest.New(3, batchtest.Faults{Polls: 1}, batchtest.Deterministic)
-			at := httptest.NewServer(server)
-			defer at.Close()
-			document, path := strings.Replace(agent, "tools: [count], ", "", 1), "/v1/batches/batch_0002"
-			if strings.HasPrefix(change, "provider") {
-				document, path = strings.NewReplacer("provider: openai, model_id: gpt-4.1", change, "/v1", "").Replace(document), "/v1/messages/batches/msgbatch_0001"
-			}
-			if _, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{Detach: true}); !errors.Is(err, batch.ErrDetached) {
-				t.Fatalf("%v\n%s", err, errs)
-			}
-			url := at.URL
-			if change == "gone" { // another account, or after the time for which batches are stored
-				other := httptest.NewServer(batchtest.New(3, batchtest.Faults{}, batchtest.Deterministic))
-				defer other.Close()
-				url = other.URL
-			} else {
-				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+path, http.NoBody)
-				testkit.Must(t, err)
-				req.Header.Set("Anthropic-Version", "2023-06-01")
-				resp, err := http.DefaultClient.Do(req)
-				testkit.Must(t, err)
-				testkit.Must(t, resp.Body.Close())
-			}
-			if _, errs, err := wavesRun(t, document, url, 4, newWaves(), batch.Config{Restart: true}); !errors.Is(err, batch.ErrRowsFailed) || server.Canceled() > 0 {
-				t.Errorf("%v: %d canceled\n%s", err, server.Canceled(), errs)
-			}
-		})
+	for provider := range providers {
+		for _, change := range []string{"ended", "gone"} {
+			t.Run(provider+"/"+change, func(t *testing.T) {
+				t.Chdir(t.TempDir())
+				writeQuestions(t, 9, 9)
+				server := batchtest.New(3, batchtest.Faults{Polls: 1}, batchtest.Deterministic)
+				at := httptest.NewServer(server)
+				defer at.Close()
+				document, url := singleCall(provider), at.URL
+				if _, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{Detach: true}); !errors.Is(err, batch.ErrDetached) {
+					t.Fatalf("%v\n%s", err, errs)
+				}
+				if change == "ended" {
+					server.End()
+				} else { // another account, or after the time for which batches are stored
+					other := httptest.NewServer(batchtest.New(3, batchtest.Faults{}, batchtest.Deterministic))
+					defer other.Close()
+					url = other.URL
+				}
+				if _, errs, err := wavesRun(t, document, url, 4, newWaves(), batch.Config{Restart: true}); !errors.Is(err, batch.ErrRowsFailed) || server.Canceled() > 0 {
+					t.Errorf("%v: %d canceled\n%s", err, server.Canceled(), errs)
+				}
+			})
+		}
 	}
 }
 
 // TestRun_BatchesRestartedUnconfirmed: a run that starts over cancels a batch whose creation was not confirmed, or
 // names it where the provider does not tell which batch that is.
 func TestRun_BatchesRestartedUnconfirmed(t *testing.T) {
-	for change, want := range map[string]string{
-		"provider: openai, model_id: gpt-4.1":            "1 batch of the earlier run canceled",
-		"provider: anthropic, model_id: claude-opus-4-6": "note: batch msgbatch_0001 may be of the earlier run, and goes on",
-	} {
-		t.Run(change, func(t *testing.T) {
+	for provider := range providers {
+		t.Run(provider, func(t *testing.T) {
+			want := "1 batch of the earlier run canceled"
+			if provider == "anthropic" { // batches have no names
+				want = "note: batch msgbatch_0001 may be of the earlier run, and goes on"
+			}
 			t.Chdir(t.TempDir())
 			writeQuestions(t, 9, 9)
 			server := batchtest.New(3, batchtest.Faults{Polls: 2}, batchtest.Deterministic)
@@ -410,7 +437,7 @@ func TestRun_BatchesRestartedUnconfirmed(t *testing.T) {
 				switch {
 				case locked.Load():
 					w.WriteHeader(http.StatusUnauthorized)
-				case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/batches") && lost.CompareAndSwap(false, true):
+				case batchtest.IsCreation(r) && lost.CompareAndSwap(false, true):
 					server.ServeHTTP(httptest.NewRecorder(), r)
 					locked.Store(true)
 					w.WriteHeader(http.StatusGatewayTimeout)
@@ -419,10 +446,7 @@ func TestRun_BatchesRestartedUnconfirmed(t *testing.T) {
 				}
 			}))
 			defer at.Close()
-			document := strings.NewReplacer("tools: [count], ", "", "provider: openai, model_id: gpt-4.1", change).Replace(agent)
-			if strings.Contains(change, "anthropic") {
-				document = strings.Replace(document, "/v1", "", 1)
-			}
+			document := singleCall(provider)
 			if _, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{}); err == nil || !strings.Contains(err.Error(), "HTTP 401") {
 				t.Fatalf("%v\n%s", err, errs)
 			}
@@ -477,18 +501,15 @@ func TestRun_BatchesMalformed(t *testing.T) {
 
 // TestRun_BatchesTooLarge: a call that is too large for each batch fails its row, and no other one.
 func TestRun_BatchesTooLarge(t *testing.T) {
-	for _, change := range []string{"provider: openai, model_id: gpt-4.1", "provider: anthropic, model_id: claude-opus-4-6"} {
-		t.Run(change, func(t *testing.T) {
+	for provider := range providers {
+		t.Run(provider, func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			rows := "question\n" + strings.Repeat("short\n", 4) + strings.Repeat("long ", 3000) + "\n" + strings.Repeat("short\n", 4)
 			testkit.Must(t, os.WriteFile("in.csv", []byte(rows), 0o600))
 			server := batchtest.New(3, batchtest.Faults{Size: 10_000}, batchtest.Deterministic)
 			at := httptest.NewServer(server)
 			defer at.Close()
-			document := strings.NewReplacer("tools: [count], ", "", "provider: openai, model_id: gpt-4.1", change).Replace(agent)
-			if strings.Contains(change, "anthropic") {
-				document = strings.Replace(document, "/v1", "", 1)
-			}
+			document := singleCall(provider)
 			out, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{})
 			if !errors.Is(err, batch.ErrRowsFailed) || strings.Count(out, `"reply":"answer `) != 8 || strings.Count(out, "is too large") != 1 {
 				t.Errorf("%v\n%s\n%s", err, out, errs)

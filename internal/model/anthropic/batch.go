@@ -113,40 +113,40 @@ func (o *batchObject) made() int {
 	return o.Counts.Succeeded + o.Counts.Errored + o.Counts.Canceled + o.Counts.Expired
 }
 
-// Find lists the batches, newest first, until one is older than the batch. A batch has no name, so
-// that only its results tell which calls it has: Find waits for the end of those with as many calls.
+// batchPage is a page of the list of batches.
+type batchPage struct {
+	Data []batchObject `json:"data"`
+	More bool          `json:"has_more"`
+	Last string        `json:"last_id"`
+}
+
+// Page returns the batches, and the id after which the next page begins.
+func (p *batchPage) Page() (all []wire.ListedBatch, next string) {
+	for _, b := range p.Data {
+		all = append(all, wire.ListedBatch{ID: b.ID, Calls: b.made() + b.Counts.Processing, Created: b.Created})
+	}
+	if p.More {
+		next = p.Last
+	}
+	return all, next
+}
+
+// Find looks for the batch in the list. A batch has no name, so that only its results tell which calls it has: Find
+// waits for the end of those with as many calls.
 func (b *batches) Find(ctx context.Context, batch *wire.Batch, isOther func(string) bool) (string, error) {
-	const skew = 5 * time.Minute // of the clocks
-	oldest := batch.Since.Add(-skew)
-	for after := ""; ; {
-		var list struct {
-			Data []batchObject `json:"data"`
-			More bool          `json:"has_more"`
-			Last string        `json:"last_id"`
-		}
+	list := func(after string) (wire.Exchange, wire.BatchList) {
 		query := url.Values{"limit": {"100"}}
 		if after != "" {
 			query.Set("after_id", after)
 		}
-		if err := b.ExchangeJSON(ctx, b.at(http.MethodGet, "?"+query.Encode()), nil, &list); err != nil {
-			return "", err
-		}
-		for _, found := range list.Data {
-			if found.Created.Before(oldest) {
-				return "", nil
-			}
-			if isOther(found.ID) || found.made()+found.Counts.Processing != batch.Count {
-				continue
-			}
-			if is, err := b.isBatch(ctx, found.ID, batch); is || err != nil {
-				return found.ID, err
-			}
-		}
-		if !list.More || list.Last == "" || list.Last == after {
-			return "", nil
-		}
-		after = list.Last
+		return b.at(http.MethodGet, "?"+query.Encode()), &batchPage{}
 	}
+	return b.FindBatch(ctx, batch.Since, list, func(listed wire.ListedBatch) (bool, error) {
+		if isOther(listed.ID) || listed.Calls != batch.Count {
+			return false, nil
+		}
+		return b.isBatch(ctx, listed.ID, batch)
+	})
 }
 
 // errFound ends the reading of results.

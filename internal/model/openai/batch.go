@@ -17,11 +17,34 @@ import (
 	"github.com/qtype-dev/qtype/model"
 )
 
-// batches is the batch API: a file of calls, then a batch of the file. It implements wire.Batches.
+// batches is the batch API of a server that takes a file of calls. It implements wire.Batches.
 type batches struct {
 	*wire.Server
-	root   string      // the address before /files and /batches
-	header http.Header // credentials
+	dialect
+	root    string      // the address before /files
+	header  http.Header // credentials
+	uploads wire.Uploads
+}
+
+// dialect is what the batch API of a provider has of its own.
+type dialect struct {
+	path    string            // of batches, after the root
+	query   url.Values        // of all requests
+	limits  wire.BatchLimits  // of a file
+	methods map[string]string // of calls, by the ends of their addresses
+	fields  map[string]string // of the form of an upload, beside the purpose
+	prefix  string            // of the body of a call in a file, after its id: a format, whose argument is the method
+	awaits  bool              // a batch is created when the provider has read its file
+
+	creation func(b *wire.Batch, file string) map[string]any         // the request that creates a batch
+	job      func() job                                              // a batch, to be decoded
+	list     func(token string) (query url.Values, _ wire.BatchList) // a page of the list of batches
+}
+
+// job is a batch as a provider describes it.
+type job interface {
+	state() (id string, _ wire.BatchState) // its id, and its state
+	files() (input, results []string)      // the ids of its files; empty for none
 }
 
 // batchKey is the key of the metadata of a batch that has its name.
@@ -33,19 +56,37 @@ func NewBatches(c Config) (wire.Batches, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &batches{Server: s, root: strings.TrimSuffix(s.Base.String(), "/"), header: bearer(s.Key)}, nil
+	return &batches{Server: s, dialect: openaiDialect(), root: strings.TrimSuffix(s.Base.String(), "/"), header: bearer(s.Key)}, nil
 }
 
-// Limits returns how much a batch can have: 50,000 calls and 200 MB, less what a form adds.
-func (b *batches) Limits() wire.BatchLimits {
-	return wire.BatchLimits{Calls: 50_000, Bytes: 199_000_000}
+// openaiDialect is that of OpenAI: at most 50,000 calls and 200 MB, less what a form adds.
+func openaiDialect() dialect {
+	return dialect{
+		path: "/batches", limits: wire.BatchLimits{Calls: 50_000, Bytes: 199_000_000},
+		methods: map[string]string{"/responses": "/v1/responses", "/chat/completions": "/v1/chat/completions", "/embeddings": "/v1/embeddings"},
+		prefix:  `,"method":"POST","url":%q`,
+		creation: func(b *wire.Batch, file string) map[string]any {
+			return map[string]any{"input_file_id": file, "endpoint": b.Method, "completion_window": "24h", "metadata": map[string]string{batchKey: b.Name}}
+		},
+		job: func() job { return &batchObject{} },
+		list: func(after string) (url.Values, wire.BatchList) {
+			query := url.Values{"limit": {"100"}}
+			if after != "" {
+				query.Set("after", after)
+			}
+			return query, &batchPage{}
+		},
+	}
 }
+
+// Limits returns how much a batch can have.
+func (b *batches) Limits() wire.BatchLimits { return b.limits }
 
 // Method returns the method of a call.
 func (b *batches) Method(u *url.URL) string {
-	for _, method := range []string{"/responses", "/chat/completions", "/embeddings"} {
-		if strings.HasSuffix(u.Path, method) {
-			return "/v1" + method
+	for end, method := range b.methods {
+		if strings.HasSuffix(u.Path, end) {
+			return method
 		}
 	}
 	return ""
@@ -55,35 +96,57 @@ func (b *batches) Method(u *url.URL) string {
 func (b *batches) Head(http.Header) http.Header { return nil }
 
 // at returns a request about a batch or file.
-func (b *batches) at(method, path string) wire.Exchange {
-	return wire.Exchange{Method: method, URL: b.root + path, Header: maps.Clone(b.header)}
+func (b *batches) at(method, path string, query url.Values) wire.Exchange {
+	all := maps.Clone(b.query)
+	if all == nil {
+		all = url.Values{}
+	}
+	maps.Copy(all, query)
+	address := b.root + path
+	if len(all) > 0 {
+		address += "?" + all.Encode()
+	}
+	return wire.Exchange{Method: method, URL: address, Header: maps.Clone(b.header)}
+}
+
+// batch returns a request about a batch, with the id before rest.
+func (b *batches) batch(method, id, rest string) wire.Exchange {
+	return b.at(method, b.path+"/"+url.PathEscape(id)+rest, nil)
 }
 
 // Create uploads the file and creates the batch.
 func (b *batches) Create(ctx context.Context, batch *wire.Batch) (string, error) {
-	file, err := b.upload(ctx, batch)
-	if err != nil {
-		return "", err
-	}
-	var made batchObject
-	err = b.ExchangeJSON(ctx, b.at(http.MethodPost, "/batches"), map[string]any{
-		"input_file_id": file, "endpoint": batch.Method, "completion_window": "24h", "metadata": map[string]string{batchKey: batch.Name},
-	}, &made)
-	if err == nil && made.ID == "" {
-		err = b.BatchError("the answer to the creation of a batch has no id")
-	}
-	return made.ID, err
+	upload := func() (string, error) { return b.upload(ctx, batch) }
+	return b.uploads.Use(batch.Name, upload, func(file string) (string, error) {
+		made := b.job()
+		err := b.ExchangeJSON(ctx, b.at(http.MethodPost, b.path, nil), b.creation(batch, file), made)
+		id, _ := made.state()
+		if err == nil && id == "" {
+			err = b.BatchError("the answer to the creation of a batch has no id")
+		}
+		return id, err
+	})
 }
 
 // upload uploads the calls as a file and returns its id.
 func (b *batches) upload(ctx context.Context, batch *wire.Batch) (string, error) {
 	const boundary = "qtype-batch-2d9c1f7a6b5e"
-	head := fmt.Sprintf("--%s\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nbatch\r\n--%s\r\nContent-Disposition: form-data; name=\"file\"; filename=\"qtype-%s.jsonl\"\r\nContent-Type: application/jsonl\r\n\r\n", boundary, boundary, batch.Name)
+	var head strings.Builder
+	fields := map[string]string{"purpose": "batch"}
+	maps.Copy(fields, b.fields)
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		fmt.Fprintf(&head, "--%s\r\nContent-Disposition: form-data; name=%q\r\n\r\n%s\r\n", boundary, name, fields[name])
+	}
+	fmt.Fprintf(&head, "--%s\r\nContent-Disposition: form-data; name=\"file\"; filename=\"qtype-%s.jsonl\"\r\nContent-Type: application/jsonl\r\n\r\n", boundary, batch.Name)
+	prefix := b.prefix
+	if prefix != "" {
+		prefix = fmt.Sprintf(prefix, batch.Method)
+	}
 	body, size, err := wire.Piped(func(w io.Writer) error {
-		_, err := io.WriteString(w, head)
+		_, err := io.WriteString(w, head.String())
 		if err == nil {
 			err = batch.WriteCalls(w, func(buf []byte, _ int, c wire.BatchCall) []byte {
-				buf = fmt.Appendf(buf, `{"custom_id":%q,"method":"POST","url":%q,"body":`, c.ID, batch.Method)
+				buf = fmt.Appendf(buf, `{"custom_id":%q%s,"body":`, c.ID, prefix)
 				return append(append(buf, c.Body...), "}\n"...)
 			})
 		}
@@ -96,11 +159,9 @@ func (b *batches) upload(ctx context.Context, batch *wire.Batch) (string, error)
 		return "", err
 	}
 	defer func() { _ = body.Close() }() // ends what writes it
-	r := b.at(http.MethodPost, "/files")
+	r := b.at(http.MethodPost, "/files", nil)
 	r.Type, r.Body, r.Size = "multipart/form-data; boundary="+boundary, body, size
-	var file struct {
-		ID string `json:"id"`
-	}
+	var file fileObject
 	err = b.ExchangeJSON(ctx, r, nil, &file)
 	if err == nil && file.ID == "" {
 		err = b.BatchError("the answer to the upload of a batch has no id")
@@ -108,14 +169,45 @@ func (b *batches) upload(ctx context.Context, batch *wire.Batch) (string, error)
 	if failure, ok := errors.AsType[*model.Error](err); ok && (failure.Status == http.StatusNotFound || failure.Status == http.StatusMethodNotAllowed) {
 		err = b.BatchError("the server has no batches: POST /files is HTTP %d; run without --batch", failure.Status)
 	}
+	if err == nil && b.awaits {
+		err = b.await(ctx, file, batch.Pause)
+	}
 	return file.ID, err
+}
+
+// fileObject is a file.
+type fileObject struct {
+	ID     string `json:"id"`
+	Status string `json:"status"`
+}
+
+// await waits until the provider has read a file.
+func (b *batches) await(ctx context.Context, file fileObject, pause time.Duration) error {
+	const maxPause = 10 * time.Second
+	for {
+		switch strings.ToLower(file.Status) {
+		case "uploaded", "pending", "running":
+		case "error":
+			return b.BatchError("the provider could not read the file of the calls, %s", file.ID)
+		default:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(min(pause, maxPause)):
+		}
+		if err := b.ExchangeJSON(ctx, b.at(http.MethodGet, "/files/"+url.PathEscape(file.ID), nil), nil, &file); err != nil {
+			return err
+		}
+	}
 }
 
 // batchObject is a batch.
 type batchObject struct {
 	ID       string            `json:"id"`
 	Status   string            `json:"status"`
-	Created  int64             `json:"created_at"`
+	Created  createdAt         `json:"created_at"`
 	Metadata map[string]string `json:"metadata"`
 	Input    string            `json:"input_file_id"`
 	Output   string            `json:"output_file_id"`
@@ -133,55 +225,52 @@ type batchObject struct {
 	} `json:"errors"`
 }
 
-// Find lists the batches, newest first, until one is older than the batch.
-func (b *batches) Find(ctx context.Context, batch *wire.Batch, _ func(string) bool) (string, error) {
-	const skew = 5 * time.Minute // of the clocks
-	oldest := batch.Since.Add(-skew).Unix()
-	for after := ""; ; {
-		var list struct {
-			Data []batchObject `json:"data"`
-			More bool          `json:"has_more"`
-		}
-		query := url.Values{"limit": {"100"}}
-		if after != "" {
-			query.Set("after", after)
-		}
-		if err := b.ExchangeJSON(ctx, b.at(http.MethodGet, "/batches?"+query.Encode()), nil, &list); err != nil {
-			return "", err
-		}
-		for _, found := range list.Data {
-			if found.Metadata[batchKey] == batch.Name {
-				return found.ID, nil
-			}
-		}
-		n := len(list.Data)
-		if !list.More || n == 0 || list.Data[n-1].Created < oldest || list.Data[n-1].ID == after {
-			return "", nil
-		}
-		after = list.Data[n-1].ID
+// createdAt is a time in seconds since 1970, or as a text, as some versions of Azure have it.
+type createdAt struct{ time.Time }
+
+// UnmarshalJSON reads a time. It never fails.
+func (t *createdAt) UnmarshalJSON(raw []byte) error {
+	var seconds int64
+	if json.Unmarshal(raw, &seconds) == nil {
+		t.Time = time.Unix(seconds, 0)
+		return nil
 	}
+	_ = json.Unmarshal(raw, &t.Time) // an unknown time otherwise
+	return nil
 }
 
-// read reads a batch.
-func (b *batches) read(ctx context.Context, id string) (found batchObject, err error) {
-	err = b.ExchangeJSON(ctx, b.at(http.MethodGet, "/batches/"+url.PathEscape(id)), nil, &found)
-	return found, err
-}
-
-// State returns the state of a batch.
-func (b *batches) State(ctx context.Context, id string) (wire.BatchState, error) {
-	found, err := b.read(ctx, id)
-	if err != nil {
-		return wire.BatchState{}, err
-	}
-	state := wire.BatchState{Word: strings.ToLower(found.Status), Made: found.Counts.Completed + found.Counts.Failed}
+// state returns the id and the state.
+func (o *batchObject) state() (string, wire.BatchState) {
+	state := wire.BatchState{Word: strings.ToLower(o.Status), Made: o.Counts.Completed + o.Counts.Failed}
 	switch state.Word {
 	case "completed", "expired", "cancelled":
 		state.Ended, state.Canceled = true, state.Word == "cancelled"
 	case "failed":
-		state.Ended, state.Failed = true, found.failure()
+		state.Ended, state.Failed = true, o.failure()
 	}
-	return state, nil
+	return o.ID, state
+}
+
+// files returns the files.
+func (o *batchObject) files() (input, results []string) {
+	return []string{o.Input}, []string{o.Output, o.Refused}
+}
+
+// batchPage is a page of the list of batches.
+type batchPage struct {
+	Data []batchObject `json:"data"`
+	More bool          `json:"has_more"`
+}
+
+// Page returns the batches, and the id after which the next page begins.
+func (p *batchPage) Page() (all []wire.ListedBatch, next string) {
+	for _, b := range p.Data {
+		all = append(all, wire.ListedBatch{ID: b.ID, Name: b.Metadata[batchKey], Created: b.Created.Time})
+		if p.More {
+			next = b.ID
+		}
+	}
+	return all, next
 }
 
 // failure returns why the batch was refused.
@@ -198,14 +287,40 @@ func (o *batchObject) failure() *wire.BatchFailed {
 	return f
 }
 
-// Results reads the file of answers and that of errors.
+// Find looks for the batch in the list.
+func (b *batches) Find(ctx context.Context, batch *wire.Batch, _ func(string) bool) (string, error) {
+	list := func(token string) (wire.Exchange, wire.BatchList) {
+		query, page := b.list(token)
+		return b.at(http.MethodGet, b.path, query), page
+	}
+	return b.FindBatch(ctx, batch.Since, list, func(listed wire.ListedBatch) (bool, error) { return listed.Name == batch.Name, nil })
+}
+
+// read reads a batch.
+func (b *batches) read(ctx context.Context, id string) (job, error) {
+	found := b.job()
+	return found, b.ExchangeJSON(ctx, b.batch(http.MethodGet, id, ""), nil, found)
+}
+
+// State returns the state of a batch.
+func (b *batches) State(ctx context.Context, id string) (wire.BatchState, error) {
+	found, err := b.read(ctx, id)
+	_, state := found.state()
+	return state, err
+}
+
+// Results reads the files of answers and errors.
 func (b *batches) Results(ctx context.Context, id string, take func(wire.BatchResult) error) error {
 	found, err := b.read(ctx, id)
 	if err != nil {
 		return err
 	}
-	for _, file := range slices.DeleteFunc([]string{found.Output, found.Refused}, func(id string) bool { return id == "" }) {
-		err := b.Exchange(ctx, b.at(http.MethodGet, "/files/"+url.PathEscape(file)+"/content"), func(resp *http.Response) error {
+	_, results := found.files()
+	for _, file := range results {
+		if file == "" {
+			continue
+		}
+		err := b.Exchange(ctx, b.at(http.MethodGet, "/files/"+url.PathEscape(file)+"/content", nil), func(resp *http.Response) error {
 			return b.EachLine(ctx, resp, func(line []byte) error { return takeResult(line, take) })
 		})
 		if err != nil {
@@ -216,7 +331,7 @@ func (b *batches) Results(ctx context.Context, id string, take func(wire.BatchRe
 }
 
 // takeResult reads a line of a file of results. One that cannot be read, such as the last one of a file that
-// was cut off, is no result.
+// was cut off, is no result. A failed call has the error in its answer, or beside that.
 func takeResult(line []byte, take func(wire.BatchResult) error) error {
 	var got struct {
 		ID       string `json:"custom_id"`
@@ -224,28 +339,33 @@ func takeResult(line []byte, take func(wire.BatchResult) error) error {
 			Status int             `json:"status_code"`
 			Body   json.RawMessage `json:"body"`
 		} `json:"response"`
+		Error json.RawMessage `json:"error"`
 	}
 	if isRead := json.Unmarshal(line, &got) == nil; !isRead || got.ID == "" {
 		return nil
 	}
 	result := wire.BatchResult{ID: got.ID}
-	if got.Response != nil && len(got.Response.Body) > 0 {
-		result.Status, result.Body = got.Response.Status, got.Response.Body
+	switch r := got.Response; {
+	case r != nil && isSet(r.Body):
+		result.Status, result.Body = r.Status, r.Body
+	case r != nil && r.Status >= http.StatusBadRequest && isSet(got.Error):
+		result.Status, result.Body = r.Status, slices.Concat([]byte(`{"error":`), []byte(got.Error), []byte("}"))
 	}
 	return take(result)
 }
 
 // Cancel cancels a batch.
 func (b *batches) Cancel(ctx context.Context, id string) error {
-	return b.ExchangeJSON(ctx, b.at(http.MethodPost, "/batches/"+url.PathEscape(id)+"/cancel"), struct{}{}, &batchObject{})
+	return b.ExchangeJSON(ctx, b.batch(http.MethodPost, id, "/cancel"), struct{}{}, new(json.RawMessage))
 }
 
 // Delete removes the files of a batch.
 func (b *batches) Delete(ctx context.Context, id string) error {
 	found, err := b.read(ctx, id)
-	for _, file := range []string{found.Input, found.Output, found.Refused} {
+	input, results := found.files()
+	for _, file := range slices.Concat(input, results) {
 		if file != "" && err == nil {
-			err = b.ExchangeJSON(ctx, b.at(http.MethodDelete, "/files/"+url.PathEscape(file)), nil, new(json.RawMessage))
+			err = b.ExchangeJSON(ctx, b.at(http.MethodDelete, "/files/"+url.PathEscape(file), nil), nil, new(json.RawMessage))
 		}
 	}
 	return err

@@ -30,7 +30,8 @@ type Client struct {
 
 	chat       func(spec.Model, wire.Config, time.Duration) (model.Chat, error) // nil where the provider has no chat models
 	embedder   func(spec.Model, wire.Config) (model.Embedder, error)            // nil where the provider has no embedding models
-	batches    func(spec.Model, wire.Config) (wire.Batches, error)              // nil where the provider has no batches
+	batches    func(spec.Model, wire.Config) (wire.Batches, error)              // of chat models; nil where the provider has no batches
+	embedsIn   bool                                                             // batches can have calls of embedding models
 	account    accountFinder                                                    // finds the identity and the address in a cloud; nil for providers with keys only
 	envBaseURL func(text string) string                                         // reads the provider's variable of the base URL; nil where that is a URL
 }
@@ -45,6 +46,8 @@ func Core() Clients {
 		}},
 		"azure-openai": {chat: azureChat, embedder: func(m spec.Model, c wire.Config) (model.Embedder, error) {
 			return openai.NewAzureEmbedder(azureConfig(m, c))
+		}, batches: func(m spec.Model, c wire.Config) (wire.Batches, error) {
+			return openai.NewAzureBatches(azureConfig(m, c))
 		}, account: azureAccount},
 		"gcp-vertex": {chat: vertexChat, embedder: func(m spec.Model, c wire.Config) (model.Embedder, error) {
 			return googleai.NewVertexEmbedder(vertexConfig(m, c))
@@ -60,7 +63,7 @@ func Core() Clients {
 			},
 			embedder: embeddingsAt("v1", ""), envBaseURL: ollama.HostURL,
 		},
-		"openai":                  {chat: openaiChat, embedder: embeddings, batches: func(_ spec.Model, c wire.Config) (wire.Batches, error) { return openai.NewBatches(c) }},
+		"openai":                  {chat: openaiChat, embedder: embeddings, batches: plainBatches(openai.NewBatches), embedsIn: true},
 		"langchaingo:huggingface": {chat: bridge(langchain.NewHuggingFace)},
 		"langchaingo:mistral":     {chat: bridge(langchain.NewMistral)},
 		"langchaingo:ollama":      {chat: bridge(langchain.NewOllama)},
@@ -80,6 +83,11 @@ func isToken(m spec.Model) bool { return spec.TypeName(m.Auth.To) == "bearer_tok
 // plain adapts a client that needs nothing beyond the common settings.
 func plain[C model.Chat](open func(wire.Config) (C, error)) func(spec.Model, wire.Config, time.Duration) (model.Chat, error) {
 	return func(_ spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) { return open(c) }
+}
+
+// plainBatches adapts a batch API that needs nothing beyond the common settings.
+func plainBatches(open func(wire.Config) (wire.Batches, error)) func(spec.Model, wire.Config) (wire.Batches, error) {
+	return func(_ spec.Model, c wire.Config) (wire.Batches, error) { return open(c) }
 }
 
 // bridge adapts a client of langchaingo, which needs the time limit of a call.

@@ -159,6 +159,9 @@ func NewEmbedder(m *spec.EmbeddingModel, opts Options) (model.Embedder, error) {
 		return mockEmbedder(m, by, opts), nil
 	}
 	client.config.Info = model.DescribeEmbedder(m)
+	if !client.embedsIn {
+		client.batches = nil
+	}
 	inBatches, err := client.useBatches(&m.Model, opts)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
@@ -58,8 +59,87 @@ type Batch struct {
 	Head   http.Header                        // that of all calls
 	Since  time.Time                          // before the first attempt to create it
 	Count  int                                // the number of calls
-	Pause  time.Duration                      // between two looks at another batch, in Find; 0 to wait for none
+	Pause  time.Duration                      // between two looks at a file in Create, and at another batch in Find, which waits for none if it is 0
 	Calls  func() iter.Seq2[BatchCall, error] // reads the calls, each time all of them
+}
+
+// ListedBatch is a batch in the list of a provider.
+type ListedBatch struct {
+	ID, Name string
+	Calls    int       // where batches have no names
+	Created  time.Time // by the clock of the provider; zero if the list has no order
+}
+
+// BatchList is a page of the list of batches.
+type BatchList interface {
+	// Page returns the batches, newest first if they have times, and the token of the next page; empty after the last one.
+	Page() (all []ListedBatch, next string)
+}
+
+// FindBatch returns the id of the batch in a list that is reports to be the one; empty for none. It ends at a page with a
+// batch that is older than since. Older ones without a name are not considered. list returns a request, and what its
+// answer is decoded into.
+func (s *Server) FindBatch(ctx context.Context, since time.Time, list func(token string) (Exchange, BatchList), is func(ListedBatch) (bool, error)) (string, error) {
+	const skew = 5 * time.Minute // of the clocks, where an answer has no date
+	for token := ""; ; {
+		r, page := list(token)
+		oldest := since.Add(-skew)
+		r.Received = func(h http.Header) {
+			if date, err := http.ParseTime(h.Get("Date")); err == nil {
+				oldest = oldest.Add(-time.Since(date))
+			}
+		}
+		if err := s.ExchangeJSON(ctx, r, nil, page); err != nil {
+			return "", err
+		}
+		all, next := page.Page()
+		isOlder := false
+		for _, b := range all {
+			isOlder = !b.Created.IsZero() && b.Created.Before(oldest)
+			if isOlder && b.Name == "" {
+				continue
+			}
+			if found, err := is(b); found || err != nil {
+				return b.ID, err
+			}
+		}
+		if isOlder || next == "" || next == token {
+			return "", nil
+		}
+		token = next
+	}
+}
+
+// Uploads are the files of batches that were not created yet: another attempt uses the file again. It is safe for
+// concurrent use.
+type Uploads struct {
+	mu  sync.Mutex
+	ids map[string]string // by the names of batches
+}
+
+// Use calls create with the file of a batch, which upload uploads if there is none.
+func (u *Uploads) Use(batch string, upload func() (string, error), create func(file string) (string, error)) (id string, err error) {
+	u.mu.Lock()
+	file := u.ids[batch]
+	u.mu.Unlock()
+	if file == "" {
+		if file, err = upload(); err != nil {
+			return "", err
+		}
+	}
+	id, err = create(file)
+	failure, ok := errors.AsType[*model.Error](err)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if ok && failure.Temporary {
+		if u.ids == nil {
+			u.ids = map[string]string{}
+		}
+		u.ids[batch] = file
+	} else {
+		delete(u.ids, batch)
+	}
+	return id, err
 }
 
 // UncertainError reports a batch that may be the one to find.
@@ -134,6 +214,9 @@ func (s *Server) Exchange(ctx context.Context, r Exchange, read func(*http.Respo
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return s.statusError(resp)
 	}
+	if r.Received != nil {
+		r.Received(resp.Header)
+	}
 	return read(resp)
 }
 
@@ -144,6 +227,8 @@ type Exchange struct {
 	Type        string      // the media type of the body
 	Body        io.Reader   // nil for none
 	Size        int64       // the length of the body
+
+	Received func(http.Header) // gets the headers of a successful response; nil for none
 }
 
 // ExchangeJSON sends a request with an object, which may be nil, and decodes the answer.

@@ -1,5 +1,5 @@
-// Package batchtest has a server with the batch APIs of OpenAI and Anthropic, their limits and their failures. It also
-// answers the same calls at once.
+// Package batchtest has a server with the batch APIs of the providers that have them, their limits and their failures. It
+// also answers the same calls at once.
 package batchtest
 
 import (
@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -17,21 +18,22 @@ import (
 
 // Faults are what goes wrong. The zero value is a server without failures.
 type Faults struct {
-	Polls      int     // looks at a batch before it has ended
-	Shuffled   bool    // results have another order than the calls
-	Duplicates bool    // a result comes twice, and there is one of an unknown call
-	CutOff     bool    // the last line of the results is not complete
-	Mark       bool    // the results begin with a byte order mark
-	Short      bool    // the results are not complete when they are read for the first time
-	Missing    float64 // the share of calls without a result
-	Unmade     float64 // the share of calls that are not made, because the batch expires
-	Failing    float64 // the share of calls that fail for a time, with a status of 429 or 500
-	Requests   float64 // the share of requests about batches that fail, with a status of 429 or 500
-	Ambiguous  float64 // the share of creations that fail with 504 although the batch exists
-	Full       int     // calls that may wait at once; a batch with more is refused as a whole; 0 for any number
-	Calls      int     // the number of calls of a batch; 0 for any number
-	Size       int     // of the largest batch, in bytes of calls; 0 for any size
-	Malformed  bool    // a batch is refused as a whole for its first call with the word malformed
+	Polls      int           // looks at a batch before it has ended
+	Shuffled   bool          // results have another order than the calls
+	Duplicates bool          // a result comes twice, and there is one of an unknown call
+	CutOff     bool          // the last line of the results is not complete
+	Mark       bool          // the results begin with a byte order mark
+	Short      bool          // the results are not complete when they are read for the first time
+	Missing    float64       // the share of calls without a result
+	Unmade     float64       // the share of calls that are not made, because the batch expires
+	Failing    float64       // the share of calls that fail for a time, with a status of 429 or 500
+	Requests   float64       // the share of requests about batches that fail, with a status of 429 or 500
+	Ambiguous  float64       // the share of creations that fail with 504 although the batch exists
+	Full       int           // calls that may wait at once; a batch with more is refused as a whole; 0 for any number
+	Calls      int           // the number of calls of a batch; 0 for any number
+	Size       int           // of the largest batch, in bytes of calls; 0 for any size
+	Behind     time.Duration // by which the clock of the server is behind that of the client
+	Malformed  bool          // a batch is refused as a whole for its first call with the word malformed
 }
 
 // Server is the server. It is safe for concurrent use.
@@ -43,10 +45,12 @@ type Server struct {
 	faults  Faults
 	random  *rand.Rand
 	files   map[string][]byte
+	pending map[string]bool // files that were not read yet
 	batches []*batch
-	paid    map[string]int // by the ids of calls in batches
-	failed  map[string]int // likewise: how often a call had no answer
-	made    int            // calls that were made at once
+	paid    map[string]int  // by the ids of calls in batches
+	failed  map[string]int  // likewise: how often a call had no answer
+	made    int             // calls that were made at once
+	bodies  map[string]bool // of the calls
 	serial  int
 	watch   func(r *http.Request)
 }
@@ -61,7 +65,14 @@ type batch struct {
 	results, refused        []byte
 	betas                   string
 	read                    bool // the results were read
-	line                    int  // of the call for which it was refused; 0 for none
+	wrong                   int  // of the call for which it is refused; 0 for none
+	format
+}
+
+// format is the format of results.
+type format struct {
+	line   func(id string, status int, answer []byte) []byte // the result of a call that was made
+	unmade func(id string, status int, answer []byte) []byte // of one that was not, with a status of 0; nil if there is none
 }
 
 type call struct {
@@ -71,7 +82,7 @@ type call struct {
 
 // New returns a server whose failures are those of seed.
 func New(seed uint64, faults Faults, answer func(method string, body []byte) (int, []byte)) *Server {
-	return &Server{Answer: answer, faults: faults, random: rand.New(rand.NewPCG(seed, 1)), files: map[string][]byte{}, paid: map[string]int{}, failed: map[string]int{}}
+	return &Server{Answer: answer, faults: faults, random: rand.New(rand.NewPCG(seed, 1)), files: map[string][]byte{}, pending: map[string]bool{}, paid: map[string]int{}, failed: map[string]int{}, bodies: map[string]bool{}}
 }
 
 // Watch calls watch with each request.
@@ -125,6 +136,22 @@ func (s *Server) Cancel() {
 	}
 }
 
+// End ends the batches that have not ended.
+func (s *Server) End() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.batches {
+		if b.state == "in_progress" {
+			s.end(b)
+		}
+	}
+}
+
+// IsCreation reports whether a request creates a batch.
+func IsCreation(r *http.Request) bool {
+	return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/batches")
+}
+
 // Betas returns the features that the headers of the batches name.
 func (s *Server) Betas() (all []string) {
 	s.mu.Lock()
@@ -139,6 +166,7 @@ func (s *Server) Betas() (all []string) {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.open.Add(1)
 	defer s.open.Done()
+	w.Header().Set("Date", time.Now().Add(-s.faults.Behind).UTC().Format(http.TimeFormat))
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
@@ -151,20 +179,58 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	path := strings.TrimPrefix(r.URL.Path, "/v1")
-	isBatch := strings.HasPrefix(path, "/files") || strings.HasPrefix(path, "/batches") || strings.HasPrefix(path, "/messages/batches")
+	answer, path := s.handler(r)
 	switch {
-	case !isBatch:
+	case answer == nil:
 		s.made++
-		status, answer := s.Answer("/v1"+path, body)
+		status, answer := s.answer(methodOf(r.URL.Path), body)
 		reply(w, status, json.RawMessage(answer))
 	case s.chance(s.faults.Requests):
 		refuse(w, []int{429, 500, 503}[s.random.IntN(3)], "rate_limit_error", "try again")
-	case strings.HasPrefix(path, "/messages"):
-		s.anthropic(w, r, strings.TrimPrefix(path, "/messages/batches"), body)
 	default:
-		s.openai(w, r, path, body)
+		answer(w, r, path, body)
 	}
+}
+
+// handler returns what answers a request about batches, and its path there; nil for another request.
+func (s *Server) handler(r *http.Request) (answer func(w http.ResponseWriter, r *http.Request, path string, body []byte), path string) {
+	for _, at := range []struct {
+		prefix string
+		parts  []string
+		answer func(w http.ResponseWriter, r *http.Request, path string, body []byte)
+	}{
+		{"/v1/messages/batches", []string{""}, s.anthropic},
+		{"/v1", []string{"/files", "/batches"}, s.openai},
+		{"/openai", []string{"/v1/files", "/v1/batches", "/files", "/batches"}, s.azure},
+	} {
+		rest, found := strings.CutPrefix(r.URL.Path, at.prefix)
+		if found && slices.ContainsFunc(at.parts, func(part string) bool { return strings.HasPrefix(rest, part) }) {
+			return at.answer, rest
+		}
+	}
+	return nil, ""
+}
+
+// methodOf returns the method of a call that is made at once, without what a cloud has before it.
+func methodOf(path string) string {
+	if i := strings.Index(path, "/chat/completions"); i >= 0 {
+		path = path[i:]
+	}
+	return "/v1" + strings.TrimPrefix(strings.TrimPrefix(path, "/openai"), "/v1")
+}
+
+// answer answers a call.
+func (s *Server) answer(method string, body []byte) (status int, answer []byte) {
+	s.bodies[strings.Replace(string(bytes.TrimSpace(body)), `"stream":true,`, "", 1)] = true
+	return s.Answer(method, body)
+}
+
+// Bodies returns the different calls so far, in their order as texts, without that they are streamed: calls in batches
+// are not.
+func (s *Server) Bodies() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.bodies))
 }
 
 // isTooLarge reports whether a batch with calls exceeds a limit.
@@ -192,6 +258,25 @@ func (s *Server) find(id string) *batch {
 	return nil
 }
 
+// page returns the batches of a page of two, newest first, after that with an id.
+func (s *Server) page(after string) (page []*batch, more bool) {
+	all := slices.Clone(s.batches)
+	slices.Reverse(all)
+	if after != "" {
+		all = all[slices.IndexFunc(all, func(b *batch) bool { return b.id == after })+1:]
+	}
+	return all[:min(2, len(all))], len(all) > 2
+}
+
+// rendered returns batches in the form of a provider.
+func rendered(all []*batch, render func(*batch) map[string]any) []any {
+	made := []any{}
+	for _, b := range all {
+		made = append(made, render(b))
+	}
+	return made
+}
+
 func reply(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
@@ -205,7 +290,7 @@ func refuse(w http.ResponseWriter, status int, kind, message string) {
 
 // add creates a batch.
 func (s *Server) add(b *batch) {
-	b.created, b.state = time.Now(), "in_progress"
+	b.created, b.state = time.Now().Add(-s.faults.Behind), "in_progress"
 	s.batches = append(s.batches, b)
 }
 
@@ -214,12 +299,12 @@ func (s *Server) look(b *batch) {
 	if b.state != "in_progress" {
 		return
 	}
-	if s.faults.Full > 0 && len(b.calls) > s.faults.Full {
+	if b.wrong > 0 || s.faults.Full > 0 && len(b.calls) > s.faults.Full {
 		b.state = "failed"
 		return
 	}
 	if i := slices.IndexFunc(b.calls, func(c call) bool { return bytes.Contains(c.body, []byte("malformed")) }); s.faults.Malformed && i >= 0 {
-		b.state, b.line = "failed", i+1
+		b.state, b.wrong = "failed", i+1
 		return
 	}
 	if b.looks++; b.looks > s.faults.Polls {
@@ -237,18 +322,17 @@ func (s *Server) end(b *batch) {
 	if s.faults.Shuffled {
 		s.random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	}
-	format := openaiLine
-	if b.method == "/v1/messages" {
-		format = anthropicLine
-	}
 	for _, i := range order {
-		s.make(b, b.calls[i], format)
+		s.make(b, b.calls[i])
 	}
 	if s.faults.Duplicates && len(b.calls) > 0 {
 		first, _, _ := bytes.Cut(b.results, []byte("\n"))
 		b.results = append(append(b.results, first...), '\n')
 		_, answer := s.Answer(b.method, b.calls[0].body)
-		b.results = append(b.results, format("unknown", 200, answer)...)
+		b.results = append(b.results, b.format.line("unknown", 200, answer)...)
+	}
+	if b.method == "/v1/messages" { // all results are in one file
+		b.results, b.refused = append(b.results, b.refused...), nil
 	}
 	if s.faults.Mark {
 		b.results = append([]byte("\xef\xbb\xbf"), b.results...)
@@ -277,16 +361,16 @@ func (s *Server) fails(c call, share float64) bool {
 }
 
 // make makes one call.
-func (s *Server) make(b *batch, c call, format func(id string, status int, answer []byte) []byte) {
-	switch {
+func (s *Server) make(b *batch, c call) {
+	switch format := b.format.line; {
 	case s.fails(c, s.faults.Missing):
-	case s.fails(c, s.faults.Unmade):
+	case b.unmade != nil && s.fails(c, s.faults.Unmade):
 		b.state = "expired"
-		b.refused = append(b.refused, format(c.id, 0, nil)...)
+		b.refused = append(b.refused, b.unmade(c.id, 0, nil)...)
 	case s.fails(c, s.faults.Failing):
 		b.refused = append(b.refused, format(c.id, []int{429, 500}[s.random.IntN(2)], []byte(`{"error":{"type":"api_error","message":"overloaded"}}`))...)
 	default:
-		status, answer := s.Answer(b.method, c.body)
+		status, answer := s.answer(b.method, c.body)
 		if status != 200 {
 			b.refused = append(b.refused, format(c.id, status, answer)...)
 			return
@@ -302,7 +386,7 @@ func (s *Server) cancel(b *batch) bool {
 		return false
 	}
 	b.state = "cancelled"
-	if b.method == "/v1/messages" { // OpenAI has no results of these calls
+	if b.method == "/v1/messages" { // other providers have no results of these calls
 		for _, c := range b.calls {
 			b.refused = append(b.refused, anthropicLine(c.id, 0, nil)...)
 		}
