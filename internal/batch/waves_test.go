@@ -87,6 +87,7 @@ var providers = map[string]string{
 	"openai":       `provider: openai, model_id: gpt-4.1, base_url: "%[1]s/v1"`,
 	"anthropic":    `provider: anthropic, model_id: claude-opus-4-6, base_url: "%[1]s"`,
 	"azure":        `provider: azure-openai, model_id: gpt-4.1, deployment: bulk, base_url: "%[1]s"`,
+	"google":       `provider: google-ai, model_id: gemini-3-flash, base_url: "%[1]s"`,
 	"azure, dated": `provider: azure-openai, model_id: gpt-4.1, deployment: bulk, api_version: "2024-10-21", base_url: "%[1]s"`,
 }
 

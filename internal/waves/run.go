@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -52,6 +53,7 @@ type modelBatches struct {
 	most  int           // calls in a batch that the provider accepts at the moment; 0 for its limit
 	hold  time.Time     // before which no batch is created
 	short map[int64]int // how often the results of batches were not complete
+	busy  int           // how often in succession the provider had no room for a batch, and none of the run was waiting
 }
 
 // New returns the run of a file, without touching it.
@@ -303,7 +305,7 @@ func (r *Run) create(ctx context.Context, b *batch) error {
 			return err
 		}
 	}
-	if why := b.rejected(err); why != nil {
+	if why := cmp.Or(b.rejected(err), r.noRoom(b, api, err)); why != nil {
 		return r.refused(b, api, why)
 	}
 	if err != nil {
@@ -326,6 +328,29 @@ func (b *batch) rejected(err error) *wire.BatchFailed {
 		return &wire.BatchFailed{Message: failure.Message}
 	}
 	return nil
+}
+
+// maxBusy is how often a batch is created for which the provider has no room, before it is divided.
+const maxBusy = 5
+
+// noRoom returns why a provider did not create a batch if the batch alone has more calls than may wait there; nil if it
+// can be created later.
+func (r *Run) noRoom(b *batch, api *modelBatches, err error) *wire.BatchFailed {
+	failure, ok := errors.AsType[*model.Error](err)
+	isBusy := ok && failure.Status == http.StatusTooManyRequests
+	if isBusy {
+		others, failed := r.live()
+		isBusy = failed == nil && !slices.ContainsFunc(others, func(o *batch) bool { return o.model == b.model && o.remote != "" })
+	}
+	if !isBusy {
+		api.busy = 0
+		return nil
+	}
+	if api.busy++; api.busy < maxBusy || b.count == 1 {
+		return nil
+	}
+	api.busy = 0
+	return &wire.BatchFailed{Full: true, Message: failure.Message}
 }
 
 // created stores the provider's id of a batch.

@@ -102,17 +102,20 @@ func (p *protocol) Request(req model.Request) (wire.Call, error) {
 // Answer returns a reader for one response.
 func (p *protocol) Answer() wire.ResponseReader { return p.answer }
 
-// address returns the URL of a request: the method is part of the path.
+// address returns the URL of a request.
 func (p *protocol) address(stream bool) string {
-	to := *p.endpoint
-	method := ":generateContent"
 	if stream {
-		method = ":streamGenerateContent"
-		to.RawQuery = "alt=sse"
+		return p.methodURL("streamGenerateContent") + "?alt=sse"
 	}
-	to.Path += method
+	return p.methodURL("generateContent")
+}
+
+// methodURL returns the URL of a method, which is part of the path.
+func (p *protocol) methodURL(method string) string {
+	to := *p.endpoint
+	to.Path += ":" + method
 	if to.RawPath != "" {
-		to.RawPath += method
+		to.RawPath += ":" + method
 	}
 	return to.String()
 }

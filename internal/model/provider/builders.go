@@ -55,7 +55,7 @@ func Core() Clients {
 		"aws-bedrock": {chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
 			return bedrock.New(bedrock.ChatConfig{Config: c, Cache: m.PromptCache})
 		}, embedder: func(_ spec.Model, c wire.Config) (model.Embedder, error) { return bedrock.NewEmbedder(c) }, account: awsAccount},
-		"google-ai": {chat: plain(googleai.New), embedder: embeddingsAt("v1beta", "openai")},
+		"google-ai": {chat: plain(googleai.New), embedder: embeddingsAt("v1beta", "openai"), batches: plainBatches(googleai.NewBatches)},
 		"mistral":   {chat: plain(openai.NewMistral), embedder: embeddings},
 		"ollama": {
 			chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {

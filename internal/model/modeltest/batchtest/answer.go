@@ -15,11 +15,13 @@ func Deterministic(method string, body []byte) (status int, answer []byte) {
 		Input    json.RawMessage   `json:"input"`
 		Tools    []json.RawMessage `json:"tools"`
 		System   json.RawMessage   `json:"system"`
+		Contents []json.RawMessage `json:"contents"`
+		Rules    json.RawMessage   `json:"systemInstruction"`
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
 		return 400, []byte(`{"error":{"type":"invalid_request_error","message":"no JSON"}}`)
 	}
-	said, _ := json.Marshal([]any{in.Messages, in.Input, in.System}) // was decoded
+	said, _ := json.Marshal([]any{in.Messages, in.Input, in.System, in.Contents, in.Rules}) // was decoded
 	if strings.Contains(string(said), "refuse") {
 		return 400, []byte(`{"error":{"type":"invalid_request_error","message":"refused"}}`)
 	}
@@ -53,6 +55,19 @@ func Deterministic(method string, body []byte) (status int, answer []byte) {
 			data = append(data, map[string]any{"object": "embedding", "index": i, "embedding": []float64{float64(sum[0]), float64(sum[1]), float64(sum[2])}})
 		}
 		return 200, line(map[string]any{"object": "list", "data": data, "model": "m", "usage": map[string]any{"prompt_tokens": 5 * len(texts), "total_tokens": 5 * len(texts)}})
+	case "generateContent":
+		part := map[string]any{"text": text}
+		if len(in.Tools) > 0 && !strings.Contains(string(said), `"functionResponse"`) {
+			var first struct {
+				Functions []struct {
+					Name string `json:"name"`
+				} `json:"functionDeclarations"`
+			}
+			_ = json.Unmarshal(in.Tools[0], &first) // an object
+			part = map[string]any{"functionCall": map[string]any{"id": "call_" + text[7:], "name": first.Functions[0].Name, "args": map[string]any{}}}
+		}
+		return 200, line(map[string]any{"candidates": []any{map[string]any{"content": map[string]any{"role": "model", "parts": []any{part}}, "finishReason": "STOP"}},
+			"usageMetadata": map[string]any{"promptTokenCount": 100, "candidatesTokenCount": 10, "totalTokenCount": 110}})
 	case "/v1/messages":
 		return 200, line(map[string]any{"id": "msg", "type": "message", "role": "assistant", "model": "m", "content": []any{map[string]any{"type": "text", "text": text}},
 			"stop_reason": "end_turn", "usage": map[string]any{"input_tokens": 100, "output_tokens": 10}})

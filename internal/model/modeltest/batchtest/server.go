@@ -149,7 +149,7 @@ func (s *Server) End() {
 
 // IsCreation reports whether a request creates a batch.
 func IsCreation(r *http.Request) bool {
-	return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/batches")
+	return r.Method == http.MethodPost && (strings.HasSuffix(r.URL.Path, "/batches") || strings.HasSuffix(r.URL.Path, ":batchGenerateContent"))
 }
 
 // Betas returns the features that the headers of the batches name.
@@ -201,6 +201,9 @@ func (s *Server) handler(r *http.Request) (answer func(w http.ResponseWriter, r 
 	}{
 		{"/v1/messages/batches", []string{""}, s.anthropic},
 		{"/v1", []string{"/files", "/batches"}, s.openai},
+		{"/v1beta", []string{"/files", "/batches"}, s.google},
+		{"/upload/v1beta", []string{"/files"}, s.google},
+		{"/download/v1beta", []string{"/files"}, s.google},
 		{"/openai", []string{"/v1/files", "/v1/batches", "/files", "/batches"}, s.azure},
 	} {
 		rest, found := strings.CutPrefix(r.URL.Path, at.prefix)
@@ -208,11 +211,17 @@ func (s *Server) handler(r *http.Request) (answer func(w http.ResponseWriter, r 
 			return at.answer, rest
 		}
 	}
+	if strings.HasSuffix(r.URL.Path, ":batchGenerateContent") {
+		return s.google, strings.TrimPrefix(r.URL.Path, "/v1beta")
+	}
 	return nil, ""
 }
 
 // methodOf returns the method of a call that is made at once, without what a cloud has before it.
 func methodOf(path string) string {
+	if _, method, found := strings.Cut(path, ":"); found {
+		return method
+	}
 	if i := strings.Index(path, "/chat/completions"); i >= 0 {
 		path = path[i:]
 	}
@@ -314,6 +323,10 @@ func (s *Server) look(b *batch) {
 
 // end makes the calls of a batch, as far as they are made.
 func (s *Server) end(b *batch) {
+	if b.method == "generateContent" && s.expires(b) { // without results
+		b.state = "expired"
+		return
+	}
 	b.state = "completed"
 	order := make([]int, len(b.calls))
 	for i := range order {
@@ -331,7 +344,7 @@ func (s *Server) end(b *batch) {
 		_, answer := s.Answer(b.method, b.calls[0].body)
 		b.results = append(b.results, b.format.line("unknown", 200, answer)...)
 	}
-	if b.method == "/v1/messages" { // all results are in one file
+	if b.method == "/v1/messages" || b.method == "generateContent" { // all results are in one file
 		b.results, b.refused = append(b.results, b.refused...), nil
 	}
 	if s.faults.Mark {
@@ -357,6 +370,18 @@ func (s *Server) fails(c call, share float64) bool {
 		return false
 	}
 	s.failed[c.id]++
+	return true
+}
+
+// expires reports whether none of the calls of a batch is made, unless one of them has failed twice.
+func (s *Server) expires(b *batch) bool {
+	isLast := slices.ContainsFunc(b.calls, func(c call) bool { return s.failed[c.id] >= 2 })
+	if isLast || !slices.ContainsFunc(b.calls, func(call) bool { return s.chance(s.faults.Unmade) }) {
+		return false
+	}
+	for _, c := range b.calls {
+		s.failed[c.id]++
+	}
 	return true
 }
 
