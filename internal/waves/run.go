@@ -324,7 +324,7 @@ func (b *batch) rejected(err error) *wire.BatchFailed {
 	switch isTooLarge := failure.Status == http.StatusRequestEntityTooLarge; {
 	case b.count > 1 && isTooLarge:
 		return &wire.BatchFailed{Full: true, Message: failure.Message}
-	case b.count == 1 && (isTooLarge || failure.Status == http.StatusBadRequest):
+	case b.count == 1 && (isTooLarge || failure.Status == http.StatusBadRequest || failure.Status == http.StatusUnprocessableEntity):
 		return &wire.BatchFailed{Message: failure.Message}
 	}
 	return nil

@@ -56,7 +56,7 @@ func Core() Clients {
 			return bedrock.New(bedrock.ChatConfig{Config: c, Cache: m.PromptCache})
 		}, embedder: func(_ spec.Model, c wire.Config) (model.Embedder, error) { return bedrock.NewEmbedder(c) }, account: awsAccount},
 		"google-ai": {chat: plain(googleai.New), embedder: embeddingsAt("v1beta", "openai"), batches: plainBatches(googleai.NewBatches)},
-		"mistral":   {chat: plain(openai.NewMistral), embedder: embeddings},
+		"mistral":   {chat: plain(openai.NewMistral), embedder: embeddings, batches: plainBatches(openai.NewMistralBatches), embedsIn: true},
 		"ollama": {
 			chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
 				return ollama.New(ollama.Config{Config: c, ContextWindow: m.ContextWindow})

@@ -149,7 +149,8 @@ func (s *Server) End() {
 
 // IsCreation reports whether a request creates a batch.
 func IsCreation(r *http.Request) bool {
-	return r.Method == http.MethodPost && (strings.HasSuffix(r.URL.Path, "/batches") || strings.HasSuffix(r.URL.Path, ":batchGenerateContent"))
+	creates := func(end string) bool { return strings.HasSuffix(r.URL.Path, end) }
+	return r.Method == http.MethodPost && slices.ContainsFunc([]string{"/batches", "/batch/jobs", ":batchGenerateContent"}, creates)
 }
 
 // Betas returns the features that the headers of the batches name.
@@ -200,6 +201,7 @@ func (s *Server) handler(r *http.Request) (answer func(w http.ResponseWriter, r 
 		answer func(w http.ResponseWriter, r *http.Request, path string, body []byte)
 	}{
 		{"/v1/messages/batches", []string{""}, s.anthropic},
+		{"/v1/batch", []string{"/jobs"}, s.mistral},
 		{"/v1", []string{"/files", "/batches"}, s.openai},
 		{"/v1beta", []string{"/files", "/batches"}, s.google},
 		{"/upload/v1beta", []string{"/files"}, s.google},
