@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
@@ -53,6 +54,8 @@ func (j *job) openWaves(ctx context.Context, models []model.Info) error {
 		kind := m.Provider
 		if m.Mock {
 			kind = "mock"
+		} else if why := provider.WhyAtOnce(m); why != "" {
+			kind += ": " + why
 		}
 		others = append(others, fmt.Sprintf("%s (%s)", m.ID, kind))
 	}

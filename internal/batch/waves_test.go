@@ -571,13 +571,39 @@ func TestRun_BatchesBudgetExploded(t *testing.T) {
 	}
 }
 
-// TestRun_BatchesUnknown: a flow whose models have no batches is an error, not a run at the normal price.
+// TestRun_BatchesUnknown: a flow whose models have no batches is an error, not a run at the normal price. It says why
+// where the provider has batches.
 func TestRun_BatchesUnknown(t *testing.T) {
+	t.Setenv("GOOGLE_CLOUD_PROJECT", "p")
+	for model, want := range map[string]string{
+		"provider: ollama, model_id: llama":              "first (ollama)",
+		"provider: gcp-vertex, model_id: gemini-3-flash": "first (gcp-vertex: its batches need a bucket, which is not supported)",
+		"provider: aws-bedrock, model_id: amazon.nova":   "first (aws-bedrock: its batches need a bucket, which is not supported)",
+	} {
+		t.Run(model, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			writeQuestions(t, 3, 3)
+			document := strings.Replace(agent, "provider: openai, model_id: gpt-4.1", model, 1)
+			_, _, err := wavesRun(t, document, "http://127.0.0.1:1", 1, newWaves(), batch.Config{})
+			if want = "--batch: no model of the flow has batches: " + want; err == nil || err.Error() != want {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		})
+	}
+}
+
+// TestRun_BatchesAtOnce: calls of models that have no batches are made at once, which the run says.
+func TestRun_BatchesAtOnce(t *testing.T) {
 	t.Chdir(t.TempDir())
 	writeQuestions(t, 3, 3)
-	document := strings.Replace(agent, "provider: openai, model_id: gpt-4.1", "provider: ollama, model_id: llama", 1)
-	_, _, err := wavesRun(t, document, "http://127.0.0.1:1", 1, newWaves(), batch.Config{})
-	if want := "--batch: no model of the flow has batches: first (ollama)"; err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
+	server := batchtest.New(3, batchtest.Faults{}, batchtest.Deterministic)
+	at := httptest.NewServer(server)
+	defer at.Close()
+	vectors := `provider: openai, model_id: small, base_url: "%[1]s/v1"`
+	document := strings.Replace(withProvider(severalSteps, "google"), vectors, `provider: azure-openai, model_id: small, base_url: "%[1]s"`, 1)
+	_, errs, err := wavesRun(t, document, at.URL, 1, newWaves(), batch.Config{})
+	want := "note: calls of these models are made at once, at the normal price: vectors (azure-openai: its batches have no embeddings)"
+	if once, _ := server.Made(); !errors.Is(err, batch.ErrRowsFailed) || !strings.Contains(errs, want) || once != 2 {
+		t.Errorf("%v: %d calls at once\n%s", err, once, errs)
 	}
 }

@@ -27,6 +27,19 @@ func (c *client) useBatches(m *spec.Model, opts Options) (bool, error) {
 	return true, nil
 }
 
+// WhyAtOnce returns why calls of a model are made at once although its provider has batches; empty for other models.
+func WhyAtOnce(info model.Info) string {
+	switch made := core()[info.Provider]; {
+	case made.batches == nil:
+		return made.atOnce
+	case info.Known != nil && info.Known.Streaming == catalogue.StreamsAlways:
+		return "it only streams"
+	case !made.embedsIn:
+		return "its batches have no embeddings"
+	}
+	return ""
+}
+
 // batched returns the usage of a call in a batch.
 func batched(u model.Usage) model.Usage {
 	u.Tier = catalogue.TierBatch

@@ -32,9 +32,13 @@ type Client struct {
 	embedder   func(spec.Model, wire.Config) (model.Embedder, error)            // nil where the provider has no embedding models
 	batches    func(spec.Model, wire.Config) (wire.Batches, error)              // of chat models; nil where the provider has no batches
 	embedsIn   bool                                                             // batches can have calls of embedding models
+	atOnce     string                                                           // why calls are made at once although the provider has batches; empty for others
 	account    accountFinder                                                    // finds the identity and the address in a cloud; nil for providers with keys only
 	envBaseURL func(text string) string                                         // reads the provider's variable of the base URL; nil where that is a URL
 }
+
+// needsBucket is why calls to clouds are made at once.
+const needsBucket = "its batches need a bucket, which is not supported"
 
 // Core returns the table of the providers of the core. The caller may add others.
 func Core() Clients {
@@ -51,10 +55,10 @@ func Core() Clients {
 		}, account: azureAccount},
 		"gcp-vertex": {chat: vertexChat, embedder: func(m spec.Model, c wire.Config) (model.Embedder, error) {
 			return googleai.NewVertexEmbedder(vertexConfig(m, c))
-		}, account: googleAccount},
+		}, account: googleAccount, atOnce: needsBucket},
 		"aws-bedrock": {chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
 			return bedrock.New(bedrock.ChatConfig{Config: c, Cache: m.PromptCache})
-		}, embedder: func(_ spec.Model, c wire.Config) (model.Embedder, error) { return bedrock.NewEmbedder(c) }, account: awsAccount},
+		}, embedder: func(_ spec.Model, c wire.Config) (model.Embedder, error) { return bedrock.NewEmbedder(c) }, account: awsAccount, atOnce: needsBucket},
 		"google-ai": {chat: plain(googleai.New), embedder: embeddingsAt("v1beta", "openai"), batches: plainBatches(googleai.NewBatches)},
 		"mistral":   {chat: plain(openai.NewMistral), embedder: embeddings, batches: plainBatches(openai.NewMistralBatches), embedsIn: true},
 		"ollama": {
