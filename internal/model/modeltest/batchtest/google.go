@@ -13,7 +13,7 @@ func (s *Server) google(w http.ResponseWriter, r *http.Request, path string, bod
 	kind, id, _ := parts(path)
 	id, action, _ := strings.Cut(id, ":")
 	switch {
-	case r.Header.Get("X-Goog-Api-Key") == "":
+	case r.Header.Get("X-Goog-Api-Key") == "" && !r.URL.Query().Has("upload_id"): // the id is a credential
 		refuseGoogle(w, 403, "PERMISSION_DENIED", "no key")
 	case strings.HasPrefix(r.URL.Path, "/upload/"):
 		s.uploadGoogle(w, r, body)
@@ -51,13 +51,14 @@ func (s *Server) uploadGoogle(w http.ResponseWriter, r *http.Request, body []byt
 		}
 		id := s.newID("upload")
 		s.files[id] = []byte(size)
-		w.Header().Set("X-Goog-Upload-Url", "https://generativelanguage.googleapis.com/upload/v1beta/files?upload_id="+id+"&upload_protocol=resumable")
+		w.Header().Set("X-Goog-Upload-Url", "http://"+r.Host+"/upload/v1beta/files?upload_id="+id+"&upload_protocol=resumable")
 	case r.Header.Get("X-Goog-Upload-Command") != "upload, finalize" || string(s.files[upload]) != strconv.Itoa(len(body)):
 		refuseGoogle(w, 400, "INVALID_ARGUMENT", "not all of the file")
 	default:
 		delete(s.files, upload)
 		id := "files/" + s.newID("in")
 		s.files[id] = body
+		w.Header().Set("X-Goog-Upload-Status", "final")
 		reply(w, 200, map[string]any{"file": map[string]any{"name": id, "state": "ACTIVE"}})
 	}
 }
@@ -72,7 +73,7 @@ func (s *Server) fileGoogle(w http.ResponseWriter, r *http.Request, id, action s
 	case r.Method == http.MethodDelete:
 		delete(s.files, "files/"+id)
 		reply(w, 200, map[string]any{})
-	case b == nil || action != "download" || r.URL.Query().Get("alt") != "media" || !strings.HasPrefix(r.URL.Path, "/download/"):
+	case b == nil || action != "download" || r.URL.Query().Get("alt") != "media":
 		refuseGoogle(w, 400, "INVALID_ARGUMENT", "not a file of results")
 	default:
 		_, _ = w.Write(s.content(b)) // the client has gone otherwise
@@ -148,7 +149,8 @@ func (s *Server) googleBatch(b *batch) map[string]any {
 	made := map[string]any{"name": b.id, "metadata": about, "done": b.state != "in_progress"}
 	if b.state == "completed" {
 		about["batchStats"] = map[string]string{"requestCount": strconv.Itoa(len(b.calls)), "successfulRequestCount": strconv.Itoa(strings.Count(string(b.results), "\n"))}
-		made["response"] = map[string]string{"responsesFile": "files/out-" + strings.TrimPrefix(b.id, "batches/")}
+		output := map[string]string{"responsesFile": "files/out-" + strings.TrimPrefix(b.id, "batches/")}
+		made["response"], about["output"] = output, output
 	}
 	return made
 }

@@ -69,7 +69,7 @@ func (s *Server) mistralBatch(b *batch) map[string]any {
 	words := map[string]string{"in_progress": "RUNNING", "completed": "SUCCESS", "cancelled": "CANCELLED", "expired": "TIMEOUT_EXCEEDED", "failed": "FAILED"}
 	made := map[string]any{"id": b.id, "object": "batch", "endpoint": b.method, "input_files": []string{b.input}, "status": words[b.state], "errors": []any{},
 		"created_at": b.created.Unix(), "metadata": map[string]string{"qtype_batch": b.name}, "total_requests": len(b.calls),
-		"succeeded_requests": bytes.Count(b.results, []byte("\n")), "failed_requests": 0, "output_file": nil, "error_file": nil}
+		"completed_requests": len(b.calls), "succeeded_requests": bytes.Count(b.results, []byte("\n")), "failed_requests": 0, "output_file": nil, "error_file": nil}
 	if b.state == "failed" {
 		made["errors"] = []any{map[string]any{"message": "malformed", "count": 1}}
 	}

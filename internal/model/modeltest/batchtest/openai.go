@@ -8,6 +8,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"strings"
+	"time"
 )
 
 // openai answers a request about files or batches.
@@ -93,7 +94,8 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request, body []byte) {
 		status, s.pending[id] = "pending", true
 	}
 	s.files[id] = content
-	reply(w, 200, map[string]any{"id": id, "object": "file", "purpose": "batch", "status": status})
+	reply(w, 200, map[string]any{"id": id, "object": "file", "purpose": "batch", "status": status, "bytes": len(content), "created_at": time.Now().Unix(),
+		"filename": form.File["file"][0].Filename, "sample_type": "batch_request", "source": "upload"})
 }
 
 // fileLine is a line of a file of calls.
