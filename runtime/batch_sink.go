@@ -139,7 +139,8 @@ func (n *node) processBatch(ctx context.Context, rows []*steps.Row, emit steps.E
 			if n.pass == nil {
 				return n.batch.Batch(ctx, rows, emit)
 			}
-			return n.suspendable(ctx, "batch", emit, func(ctx context.Context, emit steps.Emit) error { return n.batch.Batch(ctx, rows, emit) })
+			ctx, waiting := n.pass.Enter(ctx, n.id, "batch")
+			return suspendable(ctx, waiting, emit, func(ctx context.Context, emit steps.Emit) error { return n.batch.Batch(ctx, rows, emit) })
 		})
 	}
 	if t := flowTraceOf(ctx); t != nil {

@@ -152,20 +152,24 @@ func (n *node) process(ctx context.Context, row *steps.Row, emit steps.Emit) (er
 		return n.step.Process(ctx, row, emit)
 	}
 	session := n.scope.Session(row.Session)
-	if n.sessions && n.plan.UsesMemory() && n.pass.Blocked(session) {
+	isTurn := n.sessions && n.plan.UsesMemory()
+	if isTurn && n.pass.Blocked(session) {
 		return waves.ErrSuspended
 	}
-	err = n.suspendable(ctx, fmt.Sprint(row.Ordinal, " ", row.Number), emit, func(ctx context.Context, emit steps.Emit) error { return n.step.Process(ctx, row, emit) })
+	ctx, waiting := n.pass.Enter(ctx, n.id, fmt.Sprint(row.Ordinal, " ", row.Number))
+	if isTurn {
+		waiting.Turn(session)
+	}
+	err = suspendable(ctx, waiting, emit, func(ctx context.Context, emit steps.Emit) error { return n.step.Process(ctx, row, emit) })
 	if n.sessions && errors.Is(err, waves.ErrSuspended) {
 		n.pass.Block(session)
 	}
 	return err
 }
 
-// suspendable runs a step on a row, or on a batch of rows. If a call of the step waits for a batch of its
-// provider, the step ends with waves.ErrSuspended, and has emitted nothing since the call.
-func (n *node) suspendable(ctx context.Context, id string, emit steps.Emit, run func(context.Context, steps.Emit) error) error {
-	ctx, waiting := n.pass.Enter(ctx, n.id, id)
+// suspendable runs a step on a row, or on a batch of rows, in its context. If a call of the step waits for a batch of
+// its provider, the step ends with waves.ErrSuspended, and has emitted nothing since the call.
+func suspendable(ctx context.Context, waiting *waves.Row, emit steps.Emit, run func(context.Context, steps.Emit) error) error {
 	defer waiting.End()
 	ctx = steps.WithOrigin(ctx, waiting.Call)
 	err := run(ctx, func(r *steps.Row) error {
@@ -174,6 +178,9 @@ func (n *node) suspendable(ctx context.Context, id string, emit steps.Emit, run 
 		}
 		return emit(r)
 	})
+	if err != nil && !errors.Is(err, waves.ErrSuspended) {
+		waiting.Fail(ctx)
+	}
 	if waiting.Suspended() {
 		return waves.ErrSuspended
 	}

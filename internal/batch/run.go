@@ -198,7 +198,7 @@ func (j *job) execute(ctx context.Context) error {
 	}
 	if err != nil && ctx.Err() != nil { // an interrupt after the last row has no effect
 		_, done, _ := progress.Rows()
-		if j.batches {
+		if j.batches || j.Waves != nil {
 			done = j.rowsRead(progress)
 		}
 		err = fmt.Errorf("%w after %s", errInterrupted, textfmt.Count(done, "row"))

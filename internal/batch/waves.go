@@ -108,7 +108,6 @@ func (j *job) runWaves(ctx context.Context, sum *summary) error {
 			}
 		}
 	}
-	j.journal.before = j.journal.checkpoints.Finished()
 	return nil
 }
 
@@ -171,7 +170,9 @@ func (l *journal) reopen(app *runtime.App) (err error) {
 	}
 	again := l.config
 	again.Restart = false
-	l.checkpoints, err = app.OpenCheckpoints(again)
+	if l.checkpoints, err = app.OpenCheckpoints(again); err == nil {
+		l.before = l.checkpoints.Finished()
+	}
 	return err
 }
 
@@ -343,15 +344,19 @@ func (j *job) closeWaves(done bool) error {
 // wavesAdvice returns how to continue a run that has not come to its end.
 func (j *job) wavesAdvice() string {
 	advice := ": "
-	if n, err := j.Waves.Live(); err == nil && n > 0 {
-		advice += countBatches(n) + " at the provider will go on; "
+	created, unconfirmed, err := j.Waves.Live()
+	if err == nil && created > 0 {
+		advice += countBatches(created) + " at the provider will go on; "
+	}
+	if err == nil && unconfirmed > 0 {
+		advice += "the creation of " + countBatches(unconfirmed) + " was not confirmed; "
 	}
 	return advice + "continue with: " + resumeCommand(j.Command)
 }
 
 // detached reports that batches were sent.
 func (j *job) detached() error {
-	n, err := j.Waves.Live()
+	n, _, err := j.Waves.Live()
 	if err != nil {
 		return err
 	}

@@ -105,6 +105,12 @@ func singleCall(provider string) string {
 // wavesRun runs a document over rows of a file, in batches if sent is not nil, and returns the output.
 func wavesRun(t *testing.T, document, url string, workers int, sent *waves.Run, cfg batch.Config) (out, errs string, err error) {
 	t.Helper()
+	return wavesRunUntil(t.Context(), t, document, url, workers, sent, cfg)
+}
+
+// wavesRunUntil is wavesRun until ctx ends.
+func wavesRunUntil(ctx context.Context, t *testing.T, document, url string, workers int, sent *waves.Run, cfg batch.Config) (out, errs string, err error) {
+	t.Helper()
 	testkit.Must(t, os.WriteFile("app.qtype.yaml", fmt.Appendf(nil, document, url, workers), 0o600))
 	opts := []qtype.Option{}
 	if sent != nil {
@@ -119,7 +125,7 @@ func wavesRun(t *testing.T, document, url string, workers int, sent *waves.Run, 
 		cfg.SessionColumn = "session"
 	}
 	cfg.Streams = &terminal.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr, Width: 200}
-	err = batch.Run(t.Context(), app, cfg)
+	err = batch.Run(ctx, app, cfg)
 	made, _ := os.ReadFile("out.jsonl")
 	return string(made), stderr.String(), err
 }
@@ -337,7 +343,7 @@ func TestRun_BatchesCanceled(t *testing.T) {
 
 // TestRun_BatchesChanged: batches of another document or input are not collected for a run that does not use them.
 func TestRun_BatchesChanged(t *testing.T) {
-	for _, change := range []string{"input", "document"} {
+	for _, change := range []string{"input", "document", "limit"} {
 		t.Run(change, func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			writeQuestions(t, 9, 9)
@@ -347,17 +353,20 @@ func TestRun_BatchesChanged(t *testing.T) {
 			if _, errs, err := wavesRun(t, severalSteps, at.URL, 4, newWaves(), batch.Config{Detach: true}); !errors.Is(err, batch.ErrDetached) {
 				t.Fatalf("%v\n%s", err, errs)
 			}
-			document := severalSteps
-			if change == "input" {
+			document, limit := severalSteps, int64(0)
+			switch change {
+			case "input":
 				writeQuestions(t, 10, 9)
-			} else {
+			case "document":
 				document = strings.Replace(document, "temperature: 0.5", "temperature: 0.7", 1)
+			case "limit":
+				limit = 5
 			}
-			_, _, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{Resume: true})
+			_, _, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{Resume: true, Limit: limit})
 			if _, batches := server.Made(); err == nil || !strings.Contains(err.Error(), "--resume: this is not the run that was interrupted: ") || batches != 1 {
 				t.Errorf("%v: %d batches", err, batches)
 			}
-			if _, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{Restart: true}); !errors.Is(err, batch.ErrRowsFailed) || server.Canceled() != 1 {
+			if _, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{Restart: true, Limit: limit}); !errors.Is(err, batch.ErrRowsFailed) || server.Canceled() != 1 {
 				t.Errorf("%v: %d canceled\n%s", err, server.Canceled(), errs)
 			}
 		})
@@ -605,5 +614,86 @@ func TestRun_BatchesAtOnce(t *testing.T) {
 	want := "note: calls of these models are made at once, at the normal price: vectors (azure-openai: its batches have no embeddings)"
 	if once, _ := server.Made(); !errors.Is(err, batch.ErrRowsFailed) || !strings.Contains(errs, want) || once != 2 {
 		t.Errorf("%v: %d calls at once\n%s", err, once, errs)
+	}
+}
+
+// TestRun_BatchesRefusedOnce: a refused row of several that one row was divided into is not called again when its
+// conversation has grown.
+func TestRun_BatchesRefusedOnce(t *testing.T) {
+	t.Chdir(t.TempDir())
+	writeQuestions(t, 10, 10)
+	document := strings.NewReplacer("id: app\n", "id: app\nmemories: [{id: chat}]\n", "id: again,", "id: again, memory: chat,",
+		"      - {type: LLMInference, id: respond, model: first, inputs: [question], outputs: [reply], concurrency_config: {num_workers: %[2]d}}\n", "", "inputs: [reply], outputs: [all]", "inputs: [question], outputs: [all]").Replace(grouped)
+	plain := httptest.NewServer(batchtest.New(1, batchtest.Faults{}, batchtest.Deterministic))
+	defer plain.Close()
+	want, _, err := wavesRun(t, document, plain.URL, 4, nil, batch.Config{})
+	if !errors.Is(err, batch.ErrRowsFailed) {
+		t.Fatal(err)
+	}
+	testkit.Must(t, os.RemoveAll(".qtype"))
+	refused := atomic.Int64{}
+	server := batchtest.New(3, batchtest.Faults{}, func(method string, body []byte) (int, []byte) {
+		status, answer := batchtest.Deterministic(method, body)
+		if status != http.StatusOK {
+			refused.Add(1)
+		}
+		return status, answer
+	})
+	at := httptest.NewServer(server)
+	defer at.Close()
+	got, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{})
+	if diff := cmp.Diff(strings.ReplaceAll(want, plain.URL, at.URL), got); diff != "" || !errors.Is(err, batch.ErrRowsFailed) {
+		t.Errorf("%v\n%s\n%s", err, diff, errs)
+	}
+	if n := refused.Load(); n != 1 {
+		t.Errorf("%d calls were refused", n)
+	}
+}
+
+// TestRun_BatchesInterrupted: an interrupted run says how many rows are finished, and which batches go on.
+func TestRun_BatchesInterrupted(t *testing.T) {
+	t.Chdir(t.TempDir())
+	writeQuestions(t, 12, 4)
+	server := batchtest.New(3, batchtest.Faults{}, batchtest.Deterministic)
+	at := httptest.NewServer(server)
+	defer at.Close()
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	var created atomic.Int64
+	server.Watch(func(r *http.Request) {
+		if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/v1/batches/") && created.Load() == 2 {
+			interrupt()
+		}
+		if r.Method == http.MethodPost && r.URL.Path == "/v1/batches" {
+			created.Add(1)
+		}
+	})
+	document := strings.NewReplacer("id: app\n", "id: app\nmemories: [{id: chat}]\n", "tools: [count], ", "memory: chat, ").Replace(agent)
+	_, _, err := wavesRunUntil(ctx, t, document, at.URL, 4, newWaves(), batch.Config{Command: []string{"run", "app", "--batch"}})
+	if want := "interrupted after 4 rows: out.jsonl was not written: 1 batch at the provider will go on; continue with: qtype run app --batch --resume"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// TestRun_BatchesNotUploaded: a batch whose calls could not be uploaded was not created: nothing is searched before the
+// next attempt.
+func TestRun_BatchesNotUploaded(t *testing.T) {
+	t.Chdir(t.TempDir())
+	writeQuestions(t, 5, 5)
+	server := batchtest.New(3, batchtest.Faults{}, batchtest.Deterministic)
+	var uploads atomic.Int64
+	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/files" && uploads.Add(1) < 3 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		server.ServeHTTP(w, r)
+	}))
+	defer at.Close()
+	sent := newWaves()
+	sent.Settle = time.Hour
+	_, errs, err := wavesRun(t, strings.Replace(agent, "tools: [count], ", "", 1), at.URL, 4, sent, batch.Config{})
+	if calls, twice := server.Paid(); !errors.Is(err, batch.ErrRowsFailed) || calls != 4 || twice > 0 {
+		t.Errorf("%v: %d calls paid, %d twice\n%s", err, calls, twice, errs)
 	}
 }

@@ -81,7 +81,7 @@ func (r *Run) collect(ctx context.Context, b *batch, api *modelBatches, state wi
 	r.counts.Repeated, r.counts.Ignored = r.counts.Repeated+again, r.counts.Ignored+ignored
 	r.mu.Unlock()
 	line := "wave %d: batch %s is %s: %s"
-	args := []any{b.wave, b.remote, b.state, textfmt.Count(int64(b.count-again), "result")}
+	args := []any{b.wave, b.remote, b.state, textfmt.Count(int64(b.count-again), "answer")}
 	if again > 0 {
 		line, args = line+", %s again", append(args, textfmt.Count(int64(again), "call"))
 	}
@@ -93,7 +93,7 @@ func (r *Run) collect(ctx context.Context, b *batch, api *modelBatches, state wi
 	return nil
 }
 
-// take stores results, and returns how many are of no call of the batch, or of one that has an answer.
+// take stores results, and returns how many are of no call of the batch. The first result of a call counts.
 func (r *Run) take(b *batch, results []wire.BatchResult) (ignored int, err error) {
 	if len(results) == 0 {
 		return 0, nil
@@ -115,7 +115,13 @@ func (r *Run) take(b *batch, results []wire.BatchResult) (ignored int, err error
 			if n, err := done.RowsAffected(); err != nil || n > 0 {
 				continue
 			}
-			ignored++
+			var known bool
+			if err := tx.QueryRowContext(context.Background(), "SELECT EXISTS (SELECT 1 FROM calls WHERE id = ? AND batch = ?)", res.ID, b.id).Scan(&known); err != nil {
+				return err
+			}
+			if !known {
+				ignored++
+			}
 		}
 		return nil
 	})

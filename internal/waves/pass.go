@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -42,6 +43,9 @@ type Row struct {
 	cancel    context.CancelCauseFunc
 	suspended atomic.Bool
 	call      atomic.Value // the id of the newest call, a string
+	turn      string       // see Turn; empty for none
+	made      []string     // the ids of the calls of the turn
+	again     []string     // those of the turn in an earlier pass, if it has failed
 }
 
 type rowKey struct{}
@@ -95,9 +99,36 @@ func (p *Pass) Blocked(session string) bool {
 	return p.blocked[session]
 }
 
+// Turn makes the step for the row a turn of a session. If the turn has failed in an earlier pass, it makes the calls
+// that it has made then: the conversation may have later turns now, of rows that one row was divided into.
+func (w *Row) Turn(session string) {
+	w.turn = "failed turn " + w.number(session)
+	w.again = strings.Fields(string(w.pass.run.Recorded(w.turn)))
+}
+
+// Fail notes that the turn has failed. After an error all rows are suspended, as their run ends.
+func (w *Row) Fail(ctx context.Context) {
+	if w.turn != "" && len(w.made) > 0 && len(w.again) == 0 && ctx.Err() == nil {
+		_ = w.pass.run.Record(ctx, w.turn, []byte(strings.Join(w.made, " "))) // Failed has the error
+	}
+}
+
 // callID returns the id of a call of a row, which is the same in each pass. Equal calls of a row have
 // different ones.
 func (w *Row) callID(parts ...string) string {
+	id := w.number(parts...)
+	if w.turn != "" {
+		if n := len(w.made); n < len(w.again) {
+			id = w.again[n]
+		}
+		w.made = append(w.made, id)
+	}
+	w.call.Store(id)
+	return id
+}
+
+// number returns a digest of what the row does, with its number among equal ones.
+func (w *Row) number(parts ...string) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %q", w.id, parts)
 	var digest [16]byte
@@ -106,7 +137,5 @@ func (w *Row) callID(parts ...string) string {
 	defer w.pass.mu.Unlock()
 	n := w.pass.counts[digest]
 	w.pass.counts[digest] = n + 1
-	id := fmt.Sprintf("%s-%d", hex.EncodeToString(digest[:]), n)
-	w.call.Store(id)
-	return id
+	return fmt.Sprintf("%s-%d", hex.EncodeToString(digest[:]), n)
 }

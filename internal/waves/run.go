@@ -44,7 +44,7 @@ type Counts struct {
 	Waves, Batches int
 	Calls          int // in batches
 	Repeated       int // calls that a batch did not make, or that failed for a time, sent again
-	Ignored        int // results of no call, or of a call that has one
+	Ignored        int // results of no call
 }
 
 // modelBatches is the batch API of a model.
@@ -299,7 +299,7 @@ func (r *Run) create(ctx context.Context, b *batch) error {
 		return err
 	}
 	id, err := api.Create(ctx, r.described(b))
-	if failure, ok := errors.AsType[*model.Error](err); ok && failure.Status/100 == 4 && failure.Status != http.StatusRequestTimeout {
+	if failure, ok := errors.AsType[*model.Error](err); wire.IsUnsent(err) || ok && failure.Status/100 == 4 && failure.Status != http.StatusRequestTimeout {
 		b.tries-- // it was not created
 		if err := r.update(b); err != nil {
 			return err
@@ -373,6 +373,7 @@ func (r *Run) find(ctx context.Context, api *modelBatches, b *wire.Batch) (id st
 		if id, err = api.Find(ctx, b, r.isRemote); err != nil || id != "" || again {
 			return id, err
 		}
+		r.report("a batch of %s may have been created: looking for it again in %s", textfmt.Count(int64(b.Count), "call"), textfmt.Duration(r.Settle))
 		select {
 		case <-ctx.Done():
 			return "", context.Cause(ctx)
@@ -499,16 +500,20 @@ func isOver(ctx context.Context, api *modelBatches, id string) bool {
 	return err == nil && state.Ended
 }
 
-// Live returns how many batches may be at the provider and have not ended.
-func (r *Run) Live() (n int, err error) {
+// Live returns how many batches are at the provider and have not ended, and how many more may be, because their
+// creation was not confirmed.
+func (r *Run) Live() (created, unconfirmed int, err error) {
 	if !r.Exists() {
-		return 0, nil
+		return 0, 0, nil
 	}
 	batches, err := r.live()
 	for _, b := range batches {
-		if b.tries > 0 {
-			n++
+		switch {
+		case b.remote != "":
+			created++
+		case b.tries > 0:
+			unconfirmed++
 		}
 	}
-	return n, err
+	return created, unconfirmed, err
 }

@@ -69,3 +69,15 @@ func TestBatches_Silent(t *testing.T) {
 		})
 	}
 }
+
+// TestBatches_Refused: a connection that is refused is an error that passes, after which no batch is searched.
+func TestBatches_Refused(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	made, err := openai.NewBatches(openai.Config{Info: model.Info{ID: "m"}, BaseURL: server.URL, HTTP: server.Client()})
+	testkit.Must(t, err)
+	_, err = made.State(t.Context(), "b")
+	if failure, ok := errors.AsType[*model.Error](err); !ok || !failure.Temporary || !wire.IsUnsent(err) {
+		t.Errorf("got %v", err)
+	}
+}

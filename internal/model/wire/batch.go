@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net"
 	"net/http"
 	"net/url"
 	"sync"
@@ -124,7 +125,7 @@ func (u *Uploads) Use(batch string, upload func() (string, error), create func(f
 	u.mu.Unlock()
 	if file == "" {
 		if file, err = upload(); err != nil {
-			return "", err
+			return "", &UnsentError{Err: err}
 		}
 	}
 	id, err = create(file)
@@ -147,6 +148,24 @@ type UncertainError struct{ ID string }
 
 // Error says why it is not known.
 func (*UncertainError) Error() string { return "its calls are known when it has ended" }
+
+// UnsentError reports that the request which creates a batch was not sent: what comes before it has failed.
+type UnsentError struct{ Err error }
+
+// Error returns why.
+func (e *UnsentError) Error() string { return e.Err.Error() }
+
+// Unwrap returns why.
+func (e *UnsentError) Unwrap() error { return e.Err }
+
+// IsUnsent reports whether a batch was surely not created: nothing was sent to the server, or only what comes before.
+func IsUnsent(err error) bool {
+	if _, ok := errors.AsType[*UnsentError](err); ok {
+		return true
+	}
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial"
+}
 
 // BatchCall is a call in a batch.
 type BatchCall struct {
