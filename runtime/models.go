@@ -52,6 +52,9 @@ func (a *App) newEmbedder(m *spec.EmbeddingModel) (model.Embedder, error) {
 	return a.cacheVectors(m, made), nil
 }
 
+// HasBatches reports whether calls of a model can be made in batches of its provider.
+func (a *App) HasBatches(m *spec.Model) bool { return provider.HasBatches(m, a.opts.Parts.Models) }
+
 func (a *App) providerOptions(m *spec.Model) provider.Options {
 	opts := provider.Options{
 		Getenv: a.opts.Getenv, Key: a.opts.DocumentEnv, HTTP: a.opts.HTTP, Calls: connections(a.spec), Secret: a.secret, Policy: a.opts.Policy, Clients: a.opts.Parts.Models, Warn: a.opts.Warn, Forms: &a.models.forms, Traffic: &a.models.traffic,

@@ -39,6 +39,7 @@ the first rows run with mocks, whose tokens are counted as those of the models. 
 worst case is what context windows and the budget of the flow allow.`,
 		Example: `  qtype cost app.qtype.yaml --data messages.csv
   qtype cost app.qtype.yaml --data sample.csv --rows 100000 --limit 25
+  qtype cost app.qtype.yaml --data messages.csv --batch
   qtype cost app.qtype.yaml --data messages.csv --format json`,
 		Args: cli.Arguments("a document: qtype cost APP"), ValidArgsFunction: cli.YAMLFiles,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -56,6 +57,7 @@ worst case is what context windows and the budget of the flow allow.`,
 		f.StringVarP(&k.Flow, "flow", "f", "", "`ID` of the flow (default: the first one)")
 		f.Int64Var(&k.Rows, "rows", 0, "rows of the run (default: those of the file)")
 		f.IntVar(&k.Sample, "sample", defaultSample, "estimate from the first `N` rows")
+		f.BoolVar(&k.Batch, "batch", false, "also estimate a run with --batch: its price and its waves")
 		f.IntVar(&k.OutputTokens, "output-tokens", 0, "tokens of each answer (default: those of the mock's answer, or 200)")
 	})
 	cli.AddFlags(f, "Report", func() {

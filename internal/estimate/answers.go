@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/qtype-dev/qtype/internal/model/mock"
 	"github.com/qtype-dev/qtype/internal/typeschema"
@@ -115,12 +116,23 @@ func asXML(fields map[string]any) string {
 }
 
 // calling is the span of a step on a row: the models that it calls know the step.
-type calling struct{ step *spec.StepPlan }
+type calling struct {
+	step  *spec.StepPlan
+	waves *waves       // nil without batches
+	calls atomic.Int64 // in batches, of an outermost step
+}
 
 // Context returns the context of the step.
-func (c calling) Context(ctx context.Context) context.Context {
+func (c *calling) Context(ctx context.Context) context.Context {
+	if c.waves != nil && ctx.Value(callsKey{}) == nil {
+		ctx = context.WithValue(ctx, callsKey{}, &c.calls)
+	}
 	return context.WithValue(ctx, stepKey{}, c.step)
 }
 
-// End does nothing.
-func (calling) End(*steps.OperationResult) {}
+// End notes how many calls the step has made.
+func (c *calling) End(*steps.OperationResult) {
+	if c.waves != nil {
+		c.waves.ended(c.step.Step.EntityID(), c.calls.Load())
+	}
+}

@@ -23,6 +23,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/index/embedded"
 	"github.com/qtype-dev/qtype/internal/mediafile"
 	"github.com/qtype-dev/qtype/internal/model/mock"
+	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/model"
@@ -38,6 +39,7 @@ type Config struct {
 	Data         string    // the file with the rows; empty for one row without inputs, - for In
 	Sample       int       // rows that are run with mock models
 	Rows         int64     // rows of the run; 0 for those of the data
+	Batch        bool      // calls are made in batches of the providers
 	OutputTokens int       // tokens of each answer, at most MaxOutputTokens; 0 for those of mock answers
 	In           io.Reader // the rows of standard input
 }
@@ -64,6 +66,7 @@ type Report struct {
 	Worst    Worst       `json:"worst"`              // what the run can cost at most
 	Unpriced []string    `json:"unpriced,omitempty"` // models without prices, which are not part of the money
 	Rankers  []string    `json:"rankers,omitempty"`  // models of rerankers with prices: only the worst case has them, because searches find nothing
+	Batch    *Batch      `json:"batch,omitempty"`    // what batches change; nil without --batch, or if no row of the sample could be estimated
 	// OverBudget is why the budget of the flow ends the run, by what is expected; empty if it does not.
 	OverBudget string `json:"over_budget,omitempty"`
 }
@@ -89,6 +92,7 @@ type ModelCost struct {
 	Priced bool   `json:"priced"`
 	Prices string `json:"prices,omitempty"` // where the prices are from: DeclaredPrices, BuiltinPrices or UserPrices; empty for none
 	Amount
+	inBatch float64 // the money, in batches where the model has them
 }
 
 func (a *Amount) add(b Amount) {
@@ -108,6 +112,9 @@ func Run(ctx context.Context, cfg Config, open func(runtime.Mocks, *http.Client)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, app.Close(context.WithoutCancel(ctx))) }()
+	if cfg.Batch {
+		dry.waves = newWaves(app)
+	}
 	dry.decoders = app.Spec().Decoders()
 	dry.sources = priceSources(app.Spec())
 	flow, err := app.Flow(cfg.Flow)
@@ -139,7 +146,14 @@ func Run(ctx context.Context, cfg Config, open func(runtime.Mocks, *http.Client)
 	}
 	dry.total(r)
 	r.addRankers(flow)
-	r.OverBudget = overBudget(budget, r.Expected)
+	expected := r.Expected
+	if cfg.Batch && expected != nil {
+		if r.Batch, err = dry.waves.report(r, flow); err != nil {
+			return nil, err
+		}
+		expected = &Amount{expected.Calls, expected.Input, expected.Output, r.Batch.Money}
+	}
+	r.OverBudget = overBudget(budget, expected)
 	r.Worst = worst(flow, budget, r.Rows)
 	return r, nil
 }
@@ -149,6 +163,7 @@ type dryRun struct {
 	cfg Config
 
 	decoders map[*spec.Variable]*spec.Decoder // by their inputs; set before the run
+	waves    *waves                           // nil without batches
 
 	mu      sync.Mutex
 	used    map[string]*ModelCost
@@ -179,14 +194,15 @@ func (d *dryRun) sample(ctx context.Context, r *Report, flow *spec.Flow) (rows [
 			return nil, err
 		}
 		r.Rows++
-		if len(rows) < d.cfg.Sample {
-			in := runtime.Input{Columns: rec.Columns, Cells: rec.Values, Text: file.Format().Cells(), Number: rec.Number, Err: err, Session: fmt.Sprintf("row-%d", rec.Number), Base: mediafile.BaseOf(d.cfg.Data)}
-			for _, c := range []string{"session", "session_id"} {
-				if v, ok := rec.Get(c); ok && v != nil && fmt.Sprint(v) != "" {
-					in.Session = fmt.Sprint(v)
-				}
+		session := fmt.Sprintf("row-%d", rec.Number)
+		for _, c := range []string{"session", "session_id"} {
+			if v, ok := rec.Get(c); ok && v != nil && fmt.Sprint(v) != "" {
+				session = fmt.Sprint(v)
+				d.waves.addTurn(session)
 			}
-			rows = append(rows, in)
+		}
+		if len(rows) < d.cfg.Sample {
+			rows = append(rows, runtime.Input{Columns: rec.Columns, Cells: rec.Values, Text: file.Format().Cells(), Number: rec.Number, Err: err, Session: session, Base: mediafile.BaseOf(d.cfg.Data)})
 		}
 	}
 	if len(rows) == 0 {
@@ -217,6 +233,7 @@ func (d *dryRun) total(r *Report) {
 	for _, id := range slices.Sorted(maps.Keys(d.used)) {
 		m := *d.used[id]
 		m.Amount = m.times(float64(r.Rows) / float64(done))
+		m.inBatch *= float64(r.Rows) / float64(done)
 		if !m.Priced {
 			r.Unpriced = append(r.Unpriced, id)
 		}
@@ -281,16 +298,18 @@ func (d *dryRun) Observes(kind steps.OperationKind) bool {
 }
 
 // Start begins a call of a model.
-func (d *dryRun) Start(_ context.Context, op *steps.Operation) steps.Span {
+func (d *dryRun) Start(ctx context.Context, op *steps.Operation) steps.Span {
 	switch {
 	case !d.Observes(op.Kind):
 		return nil
 	case op.Step != nil:
-		return calling{op.Step}
+		return &calling{step: op.Step, waves: d.waves}
 	case op.Model == nil:
 		return nil
 	}
-	return &call{dryRun: d, model: cmp.Or(op.Model.Replaces, op.Model.ID), prices: op.Prices, free: op.Model.Replaces == ""}
+	id := cmp.Or(op.Model.Replaces, op.Model.ID)
+	d.waves.count(ctx, id)
+	return &call{dryRun: d, model: id, prices: op.Prices, free: op.Model.Replaces == ""}
 }
 
 // call is one call of a model.
@@ -322,6 +341,12 @@ func (c *call) End(r *steps.OperationResult) {
 		money = used.Charge(c.prices, time.Now())
 	}
 	m.add(Amount{1, float64(used.Input), float64(used.Output), money})
+	if c.waves.has(c.model) {
+		used.Tier = catalogue.TierBatch
+		m.inBatch += used.Charge(provider.BatchPrices(c.prices), time.Now())
+	} else {
+		m.inBatch += money
+	}
 }
 
 // mocks replaces all that a run would call or change.

@@ -29,14 +29,36 @@ func (r *Report) Exceeds(l Limits) error {
 		return fmt.Errorf("--limit: model %s has no prices", textfmt.List(r.Unpriced))
 	case limited && r.OverBudget != "":
 		return fmt.Errorf("--limit: the budget of flow %s ends the run: %s", r.Flow, r.OverBudget)
-	case limited && r.Expected.Money > *l.Expected:
-		return fmt.Errorf("the expected cost %.6g is above the limit %.6g", r.Expected.Money, *l.Expected)
+	case limited && r.money() > *l.Expected:
+		return fmt.Errorf("the expected cost %.6g is above the limit %.6g", r.money(), *l.Expected)
 	case worstLimited && !r.Worst.Known:
 		return fmt.Errorf("the worst case is not limited: %s", strings.Join(r.Worst.Open, "; "))
 	case worstLimited && r.Worst.Money > *l.Worst:
 		return fmt.Errorf("the worst case %.6g is above the limit %.6g", r.Worst.Money, *l.Worst)
 	}
 	return nil
+}
+
+// money returns the expected cost, that of batches if calls are made in them.
+func (r *Report) money() float64 {
+	if r.Batch != nil {
+		return r.Batch.Money
+	}
+	return r.Expected.Money
+}
+
+// writeBatch writes what batches change.
+func (r *Report) writeBatch(b *strings.Builder) {
+	if r.Batch == nil {
+		return
+	}
+	fmt.Fprintf(b, "in batches: %.4f instead of %.4f, about %s\n", r.Batch.Money, r.Expected.Money, textfmt.Count(r.Batch.Waves, "wave"))
+	if len(r.Batch.AtOnce) > 0 {
+		fmt.Fprintf(b, "calls of %s are made at once, at the normal price\n", terminal.Clean(textfmt.List(r.Batch.AtOnce)))
+	}
+	for _, note := range r.Batch.Notes {
+		fmt.Fprintf(b, "note: %s\n", terminal.Clean(note))
+	}
 }
 
 // JSON writes the report as an object.
@@ -65,6 +87,7 @@ func (r *Report) Text(w io.Writer) error {
 		b.WriteString("no cost is expected: all rows of the sample failed\n")
 	}
 	b.WriteByte('\n')
+	r.writeBatch(&b)
 	r.writePrices(&b)
 	if r.Worst.Known {
 		fmt.Fprintf(&b, "worst case: %.4f, limited by the %s\n", r.Worst.Money, map[string]string{"windows": "context windows", "budget": "budget of the flow"}[r.Worst.By])

@@ -40,6 +40,16 @@ func WhyAtOnce(info model.Info) string {
 	return ""
 }
 
+// HasBatches reports whether calls of a model can be made in batches of its provider; clients are the providers that
+// can be called, nil for those of the core.
+func HasBatches(m *spec.Model, clients Clients) bool {
+	if clients == nil {
+		clients = core()
+	}
+	known, _ := m.Known()
+	return clients[m.Provider].batches != nil && (known == nil || known.Streaming != catalogue.StreamsAlways)
+}
+
 // batched returns the usage of a call in a batch.
 func batched(u model.Usage) model.Usage {
 	u.Tier = catalogue.TierBatch

@@ -14,7 +14,7 @@ import (
 
 // withCost adds the cost of calls to their usage, by the prices of the model.
 func withCost(m *spec.Model, c model.Chat, warn func(string)) model.Chat {
-	prices := withBatchPrices(m.CallPrices())
+	prices := BatchPrices(m.CallPrices())
 	if prices == nil {
 		return c
 	}
@@ -53,9 +53,9 @@ func (p *pricedChat) Generate(ctx context.Context, req model.Request) iter.Seq2[
 	}
 }
 
-// withBatchPrices returns prices with those of batches: where they are not known they are half of the others, as at all
+// BatchPrices returns prices with those of batches: where they are not known they are half of the others, as at all
 // providers that have batches.
-func withBatchPrices(p *catalogue.Prices) *catalogue.Prices {
+func BatchPrices(p *catalogue.Prices) *catalogue.Prices {
 	if p == nil || p.Batch != nil || p.Uplifts[catalogue.TierBatch] != 0 {
 		return p
 	}
@@ -78,7 +78,7 @@ func saved(u model.Usage, p *catalogue.Prices, ended time.Time) float64 {
 
 // withEmbeddingCost is withCost for embedding models.
 func withEmbeddingCost(m *spec.Model, e model.Embedder) model.Embedder {
-	if prices := withBatchPrices(m.CallPrices()); prices != nil {
+	if prices := BatchPrices(m.CallPrices()); prices != nil {
 		return &pricedEmbedder{e, prices}
 	}
 	return e

@@ -1,0 +1,119 @@
+package estimate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// Batch is what changes if calls are made in batches of the providers.
+type Batch struct {
+	Money  float64  `json:"money"`             // expected
+	Waves  int64    `json:"waves"`             // one after the other
+	AtOnce []string `json:"at_once,omitempty"` // models without batches, which cost what they cost otherwise
+	Notes  []string `json:"notes,omitempty"`   // why the run gains little
+}
+
+// manyWaves is the number of waves from which on a run takes long for what it saves: most batches end within an hour.
+const manyWaves = 24
+
+// waves finds out how many calls wait for each other. A nil *waves counts nothing. It is safe for concurrent use.
+type waves struct {
+	models map[string]bool // by their ids: those with batches
+
+	mu       sync.Mutex
+	calls    map[string]int64 // by the ids of steps: calls in batches for one row, at most
+	sessions map[string]int64 // the rows of each session
+}
+
+func newWaves(app *runtime.App) *waves {
+	w := &waves{models: map[string]bool{}, calls: map[string]int64{}, sessions: map[string]int64{}}
+	for _, doc := range app.Spec().Documents() {
+		for _, m := range doc.Models {
+			w.models[m.Base().ID] = app.HasBatches(m.Base())
+		}
+	}
+	return w
+}
+
+// has reports whether calls of a model are made in batches.
+func (w *waves) has(model string) bool { return w != nil && w.models[model] }
+
+// addTurn adds a row of a session.
+func (w *waves) addTurn(session string) {
+	if w != nil {
+		w.sessions[session]++
+	}
+}
+
+// callsKey is the key of the number of calls that a step makes for a row, an *atomic.Int64.
+type callsKey struct{}
+
+// count counts a call of a model.
+func (w *waves) count(ctx context.Context, model string) {
+	if n, ok := ctx.Value(callsKey{}).(*atomic.Int64); ok && w.has(model) {
+		n.Add(1)
+	}
+}
+
+// ended notes how many calls a step has made for a row.
+func (w *waves) ended(step string, calls int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls[step] = max(w.calls[step], calls)
+}
+
+// number returns how many waves follow each other: calls of a row, and the turns of the longest session.
+func (w *waves) number(flow *spec.Flow) (n, turns int64) {
+	all := flow.Plan().Steps
+	usesMemory := func(s *spec.StepPlan) bool { return s.UsesMemory() }
+	first := slices.IndexFunc(all, usesMemory)
+	turns = 1
+	for _, rows := range w.sessions {
+		turns = max(turns, rows)
+	}
+	for i, s := range all {
+		calls := w.calls[s.Step.EntityID()]
+		if first >= 0 && i >= first && slices.ContainsFunc(all[i:], usesMemory) {
+			calls *= turns
+		}
+		n += calls
+	}
+	if first < 0 {
+		turns = 1
+	}
+	return n, turns
+}
+
+// report returns what batches change. It is an error if no model of the flow has them, as in a run.
+func (w *waves) report(r *Report, flow *spec.Flow) (*Batch, error) {
+	b := &Batch{}
+	for _, m := range r.Models {
+		b.Money += m.inBatch
+		if !w.models[m.ID] {
+			b.AtOnce = append(b.AtOnce, m.ID)
+		}
+	}
+	if len(b.AtOnce) == len(r.Models) {
+		return nil, fmt.Errorf("--batch: no model of flow %s has batches", flow.ID)
+	}
+	n, turns := w.number(flow)
+	if b.Waves = n; n >= manyWaves {
+		why := "step " + slices.MaxFunc(slices.Sorted(maps.Keys(w.calls)), func(a, b string) int { return int(w.calls[a] - w.calls[b]) }) + " calls models several times for each row"
+		if turns > 1 {
+			why = "the longest session has " + textfmt.Count(turns, "row") + ", which follow each other"
+		}
+		b.Notes = append(b.Notes, fmt.Sprintf("%s, of minutes to hours each: %s", textfmt.Count(n, "wave"), why))
+	}
+	if r.Rows == 1 {
+		b.Notes = append(b.Notes, "the run has one row, which waits for a batch of its own")
+	}
+	return b, nil
+}
