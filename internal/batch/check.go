@@ -81,8 +81,10 @@ func (cfg *Config) checkLimits(isSet func(string) bool) error {
 // checkBatches rejects settings of batches that have no effect.
 func (cfg *Config) checkBatches() error {
 	switch {
-	case cfg.Detach && cfg.Waves == nil:
-		return terminal.Usagef("--detach requires --batch")
+	case (cfg.Detach || cfg.Cancel) && cfg.Waves == nil:
+		return terminal.Usagef("--detach and --cancel require --batch")
+	case cfg.Cancel && (cfg.Detach || cfg.Resume || cfg.Restart):
+		return terminal.Usagef("--cancel excludes --detach, --resume and --restart")
 	case cfg.Waves != nil && (cfg.InputFile == "" || cfg.Output == ""):
 		return terminal.Usagef("--batch requires -I and -o: the calls of many rows are sent together, and a run must be able to wait")
 	case cfg.Waves != nil && cfg.RetryFailed:

@@ -70,11 +70,11 @@ func openCheckpoints(app *runtime.App, cfg *Config, c runtime.CheckpointConfig) 
 	checkpoints, err := app.OpenCheckpoints(c)
 	changed, isOther := errors.AsType[*runtime.ChangedRunError](err)
 	switch {
-	case isOther && cfg.Resume:
+	case isOther && (cfg.Resume || cfg.Cancel):
 		return nil, fmt.Errorf("--resume: this is not the run that was interrupted: %s; --restart starts over", strings.Join(changed.Changes, "; "))
 	case isOther:
 		return nil, interruptedError(c.Path, changed.Finished)
-	case err != nil, cfg.Resume, cfg.Restart, missing != nil:
+	case err != nil, cfg.Resume, cfg.Cancel, cfg.Restart, missing != nil:
 		return checkpoints, err
 	}
 	finished := checkpoints.Finished()

@@ -95,5 +95,5 @@ func resumeCommand(args []string) string {
 
 // withoutResume returns the arguments of a command line without those for interrupted runs.
 func withoutResume(args []string) []string {
-	return slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--resume" || a == "--restart" || a == "--detach" })
+	return slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--resume" || a == "--restart" || a == "--detach" || a == "--cancel" })
 }

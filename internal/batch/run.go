@@ -50,6 +50,7 @@ type Config struct {
 	Prompts       bool       // the user may be prompted, so no progress bars are drawn
 	Waves         *waves.Run // makes the calls of models in batches of their providers; nil to make them at once
 	Detach        bool       // with Waves: end when the batches are created, with ErrDetached
+	Cancel        bool       // with Waves: cancel the batches of an interrupted run, and end
 	Engine        Engine     // runs the rows in other processes; nil for this one
 
 	Trace   *traceview.Trace // shows what rows did; nil for nothing
@@ -96,7 +97,7 @@ func Run(ctx context.Context, app *runtime.App, cfg Config) error {
 	if j.journal != nil {
 		in.run = j.journal.checkpoints.RunID()
 	}
-	if err := j.openWaves(ctx, models); err != nil {
+	if err := j.openWaves(ctx, models); err != nil || cfg.Cancel {
 		j.results.abort()
 		return errors.Join(err, j.journal.end(false))
 	}

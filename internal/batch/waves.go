@@ -19,18 +19,19 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// WavesPath returns the file with the calls that a run with this output makes in batches.
-func WavesPath(output string) string { return output + ".qtype-batches" }
-
 // ErrDetached is returned by Run if the run waits for batches that another process collects.
 var ErrDetached = errors.New("the run waits for batches")
 
 // checkWaves rejects a run that would forget the batches of an earlier one.
 func (cfg *Config) checkWaves() error {
-	if !waves.New(WavesPath(cfg.Output)).Exists() || cfg.Waves != nil && (cfg.Resume || cfg.Restart) {
+	exists := waves.New(cfg.Output + waves.Suffix).Exists()
+	if cfg.Cancel && !exists {
+		return fmt.Errorf("--cancel: %s has no batches of an interrupted run", cfg.Output)
+	}
+	if !exists || cfg.Waves != nil && (cfg.Resume || cfg.Restart || cfg.Cancel) {
 		return nil
 	}
-	return fmt.Errorf("%s has the batches of an interrupted run: continue it with --batch --resume, or cancel them and start over with --batch --restart", WavesPath(cfg.Output))
+	return fmt.Errorf("%s has the batches of an interrupted run: continue it with --batch --resume, or cancel them and start over with --batch --restart", cfg.Output+waves.Suffix)
 }
 
 // openWaves checks that the run can make calls in batches, and cancels those of a run that is discarded.
@@ -65,15 +66,19 @@ func (j *job) openWaves(ctx context.Context, models []model.Info) error {
 	if len(others) > 0 {
 		fmt.Fprintf(j.Streams.Err, "note: calls of these models are made at once, at the normal price: %s\n", terminal.Clean(strings.Join(others, ", ")))
 	}
-	if !j.Restart || !j.Waves.Exists() {
+	if !j.Restart && !j.Cancel || !j.Waves.Exists() {
 		return nil
 	}
 	canceled, err := j.Waves.Cancel(ctx)
 	if err != nil {
-		return fmt.Errorf("--restart: the batches of the earlier run could not be canceled: %w", err)
+		return fmt.Errorf("the batches of the earlier run could not be canceled: %w", err)
 	}
-	if canceled > 0 {
-		j.Waves.Report(countBatches(canceled) + " of the earlier run canceled")
+	switch line := countBatches(canceled) + " of the earlier run canceled"; {
+	case j.Cancel:
+		j.Waves.Report(line + "; collect the answers that were paid, and send the other calls again, with: " + resumeCommand(j.Command))
+		return j.Waves.Close()
+	case canceled > 0:
+		j.Waves.Report(line)
 	}
 	return j.Waves.Remove()
 }

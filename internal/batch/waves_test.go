@@ -146,7 +146,7 @@ func writeQuestions(t *testing.T, rows, sessions int) {
 
 // newWaves returns a run that does not wait.
 func newWaves() *waves.Run {
-	sent := waves.New(batch.WavesPath("out.jsonl"))
+	sent := waves.New("out.jsonl" + waves.Suffix)
 	sent.Poll = func(int) time.Duration { return time.Millisecond }
 	sent.Settle = time.Millisecond
 	return sent
@@ -480,7 +480,7 @@ func TestRun_BatchesDiskFull(t *testing.T) {
 		t.Fatalf("%v\n%s", err, errs)
 	}
 	change := func(statement string) {
-		db, err := sql.Open("sqlite", batch.WavesPath("out.jsonl"))
+		db, err := sql.Open("sqlite", "out.jsonl"+waves.Suffix)
 		testkit.Must(t, err)
 		_, err = db.ExecContext(t.Context(), statement)
 		testkit.Must(t, errors.Join(err, db.Close()))

@@ -87,6 +87,7 @@ func (r *runCommand) addTo(c *cobra.Command) {
 	cli.AddFlags(f, "Engine", func() {
 		f.BoolVar(&r.batch, "batch", false, "make the calls of models in batches of their providers, which cost half and take minutes or hours (with -I and -o)")
 		f.BoolVar(&r.Detach, "detach", false, "with --batch, end with status 3 when the batches are sent; --resume collects the answers")
+		f.BoolVar(&r.Cancel, "cancel", false, "with --batch, cancel the batches of an interrupted run at their providers, and end")
 		r.engine.AddTo(c, "engine", "", "run the rows in this process (local), or on workers (temporal; see qtype worker)")
 		r.temporal.AddRunTo(f)
 	})
@@ -127,7 +128,7 @@ func (r *runCommand) check() error {
 	}
 	r.Config.Streams = &r.Streams.Streams
 	if r.batch {
-		r.Waves = waves.New(batch.WavesPath(r.Output))
+		r.Waves = waves.New(r.Output + waves.Suffix)
 	}
 	if err := r.Check(r.flags.Changed); err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/qtype-dev/qtype/internal/durable"
+	"github.com/qtype-dev/qtype/internal/model/modeltest/batchtest"
 	"github.com/qtype-dev/qtype/model/modeltest"
 )
 
@@ -136,4 +137,55 @@ func qtypeIn(t *testing.T, dir string, args ...string) (status int, out string) 
 		t.Fatal(err)
 	}
 	return cmd.ProcessState.ExitCode(), string(text)
+}
+
+// TestRuns_Batches: a run whose batches are at the provider is listed and shown; it is canceled there, and retried by
+// other processes, in another folder. No call is paid twice.
+func TestRuns_Batches(t *testing.T) {
+	t.Setenv("QTYPE_HOME", t.TempDir())
+	server := batchtest.New(1, batchtest.Faults{Polls: 1}, batchtest.Deterministic)
+	at := httptest.NewServer(server)
+	t.Cleanup(at.Close)
+	dir := t.TempDir()
+	for name, text := range map[string]string{"in.csv": "text\n1\n2\n3\n4\n", "app.qtype.yaml": `id: answers
+models: [{type: Model, id: m, provider: openai, model_id: gpt-6-luna, api: chat, base_url: "` + at.URL + `/v1"}]
+flows:
+  - id: main
+    variables: [{id: text, type: text}, {id: answer, type: text}]
+    inputs: [text]
+    outputs: [answer]
+    steps: [{type: LLMInference, id: say, model: m, inputs: [text], outputs: [answer]}]
+`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	elsewhere, id := t.TempDir(), filepath.Join(dir, "out.jsonl")
+	run := []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--batch"}
+	if status, out := qtypeIn(t, dir, append(run, "--cancel")...); status != 1 || !strings.Contains(out, "out.jsonl has no batches of an interrupted run") {
+		t.Errorf("cancel before the run: %d: %s", status, out)
+	}
+	if status, out := qtypeIn(t, dir, append(run, "--detach")...); status != 3 {
+		t.Fatalf("%d: %s", status, out)
+	}
+	list := localRuns(t, elsewhere, dir)
+	if len(list) != 1 || list[0].Status != "waiting" || list[0].Batches == nil || list[0].Batches.Wave != 1 || len(list[0].Batches.Open) != 1 || list[0].Batches.Waiting() != 4 {
+		t.Fatalf("listed as %+v", list)
+	}
+	if status, out := qtypeIn(t, elsewhere, "runs", "show", id, "--engine", "local"); status != 0 || !strings.Contains(out, "wave 1: 0 of 1 batches have ended, 4 calls left\n  batch "+list[0].Batches.Open[0].ID+": model m, in_progress, 4 calls, since ") {
+		t.Errorf("%d: %s", status, out)
+	}
+	status, out := qtypeIn(t, elsewhere, "runs", "cancel", id, "--engine", "local")
+	if status != 0 || server.Canceled() != 1 || !strings.Contains(out, "1 batch of the earlier run canceled; collect the answers that were paid, and send the other calls again, with: qtype run app.qtype.yaml -I in.csv -o out.jsonl --batch --resume") {
+		t.Errorf("cancel: %d: %s", status, out)
+	}
+	if status, out := qtypeIn(t, elsewhere, "runs", "retry", id, "--engine", "local"); status != 0 {
+		t.Errorf("retry: %d: %s", status, out)
+	}
+	if calls, twice := server.Paid(); calls != 4 || twice > 0 {
+		t.Errorf("%d calls were paid, %d twice", calls, twice)
+	}
+	if left := localRuns(t, elsewhere, dir); len(left) > 0 {
+		t.Errorf("a complete run is listed: %+v", left)
+	}
 }

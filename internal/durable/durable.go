@@ -11,6 +11,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/memory/encrypted"
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/waves"
 )
 
 // The defaults of Config.
@@ -63,21 +64,22 @@ const (
 
 // Run describes a run of an engine.
 type Run struct {
-	ID       string    `json:"id"`                 // of the workflow; for the local engine the path of its output or its file
-	Engine   string    `json:"engine"`             // Local or Temporal
-	Flow     string    `json:"flow"`               // the flow's id
-	Status   string    `json:"status"`             // see docs/durable.md
-	Started  time.Time `json:"started,omitzero"`   // when it began
-	Closed   time.Time `json:"closed,omitzero"`    // when it ended; zero if it runs
-	Rows     int64     `json:"rows,omitempty"`     // the finished rows, as far as they are known
-	Failed   int64     `json:"failed,omitempty"`   // those that failed
-	Reason   string    `json:"reason,omitempty"`   // why it did not complete, or is not known better
-	Input    string    `json:"input,omitempty"`    // the file with the rows
-	Sessions []string  `json:"sessions,omitempty"` // of the rows, unless they are many
-	Users    []string  `json:"users,omitempty"`    // to whom the sessions belong, unless they are many
-	Queue    string    `json:"queue,omitempty"`    // the task queue of the document
-	Document string    `json:"document,omitempty"` // the application's id
-	Waiting  []Request `json:"waiting,omitempty"`  // what rows wait for, the oldest first
+	ID       string        `json:"id"`                 // of the workflow; for the local engine the path of its output or its file
+	Engine   string        `json:"engine"`             // Local or Temporal
+	Flow     string        `json:"flow"`               // the flow's id
+	Status   string        `json:"status"`             // see docs/durable.md
+	Started  time.Time     `json:"started,omitzero"`   // when it began
+	Closed   time.Time     `json:"closed,omitzero"`    // when it ended; zero if it runs
+	Rows     int64         `json:"rows,omitempty"`     // the finished rows, as far as they are known
+	Failed   int64         `json:"failed,omitempty"`   // those that failed
+	Reason   string        `json:"reason,omitempty"`   // why it did not complete, or is not known better
+	Input    string        `json:"input,omitempty"`    // the file with the rows
+	Sessions []string      `json:"sessions,omitempty"` // of the rows, unless they are many
+	Users    []string      `json:"users,omitempty"`    // to whom the sessions belong, unless they are many
+	Queue    string        `json:"queue,omitempty"`    // the task queue of the document
+	Document string        `json:"document,omitempty"` // the application's id
+	Waiting  []Request     `json:"waiting,omitempty"`  // what rows wait for, the oldest first
+	Batches  *waves.Status `json:"batches,omitempty"`  // of a run whose calls are made in batches of providers
 }
 
 // WaitingStatus is the status of a run that waits for answers.

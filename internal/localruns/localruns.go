@@ -16,6 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/clienttool"
 	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/erasure"
+	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/memory"
 )
 
@@ -108,6 +109,12 @@ func journalRun(output, path string, key []byte) (*durable.Run, error) {
 	r.Started, r.Flow, r.Document, r.Input = h.Started, h.Flow, h.App, h.Input.Path
 	r.Rows, r.Failed = in.Finished, in.Failed
 	r.Sessions, r.Users = owners(h.Settings["--session"], h.Settings["--user"])
+	if r.Batches, err = waves.Inspect(context.Background(), output); err != nil {
+		r.Reason = err.Error()
+	}
+	if r.Status == interrupted && r.Batches != nil && len(r.Batches.Open) > 0 {
+		r.Status = durable.WaitingStatus
+	}
 	return r, nil
 }
 
@@ -175,16 +182,33 @@ func Cancel(r *durable.Run) error {
 	return nil
 }
 
-// RetryCommand returns the arguments that continue a run, and the folder in which it was started. Only a
-// journal with the key of the user names a command: others may come from anywhere.
+// RetryCommand returns the arguments that continue a run, and the folder in which it was started.
 func RetryCommand(r *durable.Run) (args []string, folder string, err error) {
 	switch r.Status {
 	case interrupted:
 	case durable.WaitingStatus:
+		if r.Batches != nil {
+			break
+		}
 		return nil, "", fmt.Errorf("%s waits for answers: repeat its command with --suspend %s --answer %d=yes, or =no, or =REASON", r.ID, r.ID, r.Waiting[0].Number)
 	default:
 		return nil, "", fmt.Errorf("%s cannot be retried: it is %s", r.ID, r.Status)
 	}
+	return command(r, "--resume")
+}
+
+// CancelCommand returns the arguments that cancel the batches of a run whose process has ended, and the folder in
+// which it was started; none if it has no batches.
+func CancelCommand(r *durable.Run) (args []string, folder string, err error) {
+	if r.Status != durable.WaitingStatus || r.Batches == nil {
+		return nil, "", nil
+	}
+	return command(r, "--cancel")
+}
+
+// command returns the command of a run with another flag, and the folder in which it was started. Only a
+// journal with the key of the user names a command: others may come from anywhere.
+func command(r *durable.Run, flag string) (args []string, folder string, err error) {
 	key, err := checkpoint.UserKey()
 	if err != nil {
 		return nil, "", err
@@ -197,7 +221,7 @@ func RetryCommand(r *durable.Run) (args []string, folder string, err error) {
 	case err != nil:
 		return nil, "", err
 	case !in.Header.Keyed || len(in.Header.Command) == 0:
-		return nil, "", fmt.Errorf("%s does not have the command of the run: repeat it with --resume", path)
+		return nil, "", fmt.Errorf("%s does not have the command of the run: repeat it with %s", path, flag)
 	}
-	return append(in.Header.Command, "--resume"), in.Header.Folder, nil
+	return append(in.Header.Command, flag), in.Header.Folder, nil
 }

@@ -2,6 +2,7 @@
 package runview
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/localruns"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/internal/waves"
 )
 
 // Source is where runs are searched.
@@ -175,11 +177,29 @@ func (v *View) Show(run *durable.Run) error {
 		}
 		lines = append(lines, fmt.Sprintf("%d: row %d, session %s: step %s %s %s %s", req.Number, req.Row, req.Session, req.Step, wants, req.Tool, req.Arguments))
 	}
+	lines = append(lines, batchLines(run.Batches)...)
 	for i := range lines {
 		lines[i] = terminal.Clean(lines[i])
 	}
 	_, err := fmt.Fprintln(v.Out, strings.Join(lines, "\n  "))
 	return errors.Join(err, v.howToAnswer(run))
+}
+
+// batchLines returns what a run waits for at providers.
+func batchLines(s *waves.Status) (lines []string) {
+	if s == nil {
+		return nil
+	}
+	line := fmt.Sprintf("wave %d: %d of %d batches have ended, %s", s.Wave, s.Batches-len(s.Open), s.Batches, textfmt.Count(int64(s.Waiting()), "call")+" left")
+	if !s.Expected.IsZero() {
+		line += ", expected " + s.Expected.Local().Format(time.DateTime)
+	}
+	lines = append(lines, line)
+	for i := range s.Open {
+		b := &s.Open[i]
+		lines = append(lines, fmt.Sprintf("batch %s: model %s, %s, %s, since %s", cmp.Or(b.ID, "without an id"), b.Model, cmp.Or(b.State, "not confirmed"), textfmt.Count(int64(b.Calls), "call"), b.Since.Local().Format(time.DateTime)))
+	}
+	return lines
 }
 
 // howToAnswer writes the command that answers the requests of a run.

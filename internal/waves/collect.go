@@ -87,7 +87,7 @@ func (r *Run) collect(ctx context.Context, b *batch, api *modelBatches, state wi
 	}
 	r.report(line, args...)
 	_ = api.Delete(ctx, b.remote) // otherwise the provider does after some days
-	if state.Canceled && again > 0 {
+	if state.Canceled && again > 0 && !b.canceled {
 		return fmt.Errorf("wave %d: batch %s was canceled at the provider: %s left, to be sent again when the run is continued", b.wave, b.remote, textfmt.Count(int64(again), "call"))
 	}
 	return nil
@@ -150,7 +150,7 @@ func (r *Run) end(b *batch, message string) (again int, err error) {
 		n, err := done.RowsAffected()
 		again = int(n)
 		if err == nil {
-			_, err = tx.ExecContext(context.Background(), "UPDATE batches SET done = 1, state = ? WHERE id = ?", b.state, b.id)
+			_, err = tx.ExecContext(context.Background(), "UPDATE batches SET done = 1, state = ?, ended = ? WHERE id = ?", b.state, time.Now().UnixMilli(), b.id)
 		}
 		return err
 	})

@@ -484,7 +484,8 @@ func (r *Run) cancel(ctx context.Context, b *batch) (canceled bool, err error) {
 	}
 	switch err := api.Cancel(ctx, id); {
 	case err == nil:
-		return true, nil
+		b.remote, b.canceled = id, true
+		return true, r.update(b)
 	case !isOver(ctx, api, id):
 		return false, fmt.Errorf("batch %s: %w", id, err)
 	}

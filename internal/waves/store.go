@@ -20,7 +20,8 @@ const applicationID = 0x71747776 // qtwv
 var migrations = []string{`
 CREATE TABLE batches (
   id INTEGER PRIMARY KEY, wave INTEGER NOT NULL, name TEXT NOT NULL, model TEXT NOT NULL, method TEXT NOT NULL, head TEXT NOT NULL,
-  count INTEGER NOT NULL, since INTEGER NOT NULL, tries INTEGER NOT NULL DEFAULT 0, remote TEXT NOT NULL DEFAULT '', state TEXT NOT NULL DEFAULT '', done INTEGER NOT NULL DEFAULT 0);
+  count INTEGER NOT NULL, since INTEGER NOT NULL, tries INTEGER NOT NULL DEFAULT 0, remote TEXT NOT NULL DEFAULT '', state TEXT NOT NULL DEFAULT '',
+  canceled INTEGER NOT NULL DEFAULT 0, ended INTEGER NOT NULL DEFAULT 0, done INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE calls (
   number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, model TEXT NOT NULL, method TEXT NOT NULL, head TEXT NOT NULL, body BLOB, size INTEGER NOT NULL,
   batch INTEGER, tries INTEGER NOT NULL DEFAULT 0, status INTEGER NOT NULL DEFAULT 0, answer BLOB);
@@ -181,6 +182,8 @@ type batch struct {
 	tries  int
 	remote string // the provider's id; empty before it is known
 	state  string
+	// canceled is set if the run has canceled it: its calls are sent again when the run is continued.
+	canceled bool
 }
 
 // live returns the batches that have not ended.
@@ -189,7 +192,7 @@ func (r *Run) live() (all []*batch, err error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := c.Read.QueryContext(context.Background(), "SELECT id, wave, name, model, method, head, count, since, tries, remote, state FROM batches WHERE done = 0 ORDER BY id")
+	rows, err := c.Read.QueryContext(context.Background(), "SELECT id, wave, name, model, method, head, count, since, tries, remote, state, canceled FROM batches WHERE done = 0 ORDER BY id")
 	if err != nil {
 		return nil, r.storeError(err)
 	}
@@ -197,7 +200,7 @@ func (r *Run) live() (all []*batch, err error) {
 	for rows.Next() {
 		var b batch
 		var since int64
-		if err := rows.Scan(&b.id, &b.wave, &b.name, &b.model, &b.method, &b.head, &b.count, &since, &b.tries, &b.remote, &b.state); err != nil {
+		if err := rows.Scan(&b.id, &b.wave, &b.name, &b.model, &b.method, &b.head, &b.count, &since, &b.tries, &b.remote, &b.state, &b.canceled); err != nil {
 			return nil, r.storeError(err)
 		}
 		b.since = time.UnixMilli(since)
@@ -341,7 +344,7 @@ func (p *planning) prefix(tx *sql.Tx, g group, limits wire.BatchLimits) (last in
 // update changes a batch.
 func (r *Run) update(b *batch) error {
 	return r.change(func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(context.Background(), "UPDATE batches SET tries = ?, remote = ?, state = ? WHERE id = ?", b.tries, b.remote, b.state, b.id)
+		_, err := tx.ExecContext(context.Background(), "UPDATE batches SET tries = ?, remote = ?, state = ?, canceled = ? WHERE id = ?", b.tries, b.remote, b.state, b.canceled, b.id)
 		return err
 	})
 }

@@ -28,7 +28,7 @@ type runsCommand struct {
 
 // NewRuns returns qtype runs; repeat runs the command line of a run that is retried.
 func NewRuns(s *cli.Streams, repeat func(ctx context.Context, args []string) error) *cobra.Command {
-	return cli.CommandGroup("runs", "List, show, answer, cancel and retry runs of both engines", newRunsList(s), newRunsShow(s), newRunsAnswer(s), newRunsCancel(s), newRunsRetry(s, repeat))
+	return cli.CommandGroup("runs", "List, show, answer, cancel and retry runs of both engines", newRunsList(s), newRunsShow(s), newRunsAnswer(s), newRunsCancel(s, repeat), newRunsRetry(s, repeat))
 }
 
 // newRunsCommand returns a subcommand with the flags of first, then the flags of all
@@ -115,11 +115,11 @@ func newRunsAnswer(s *cli.Streams) *cobra.Command {
 	})
 }
 
-func newRunsCancel(s *cli.Streams) *cobra.Command {
+func newRunsCancel(s *cli.Streams, repeat func(context.Context, []string) error) *cobra.Command {
 	r := newRunsCommand(s, "cancel ID", "Cancel a run; qtype runs retry and qtype run --resume continue it", cli.Arguments("the id of a run: qtype runs cancel ID"))
 	return r.onRun(func(ctx context.Context, run *durable.Run, cfg durable.Config) error {
 		if run.Engine == durable.Local {
-			return localruns.Cancel(run)
+			return r.cancelLocal(ctx, run, repeat)
 		}
 		engine, err := durable.From(ctx)
 		if err != nil {
@@ -159,6 +159,27 @@ func (r *runsCommand) retryLocal(ctx context.Context, run *durable.Run, repeat f
 	if err != nil {
 		return err
 	}
+	return r.again(ctx, args, folder, repeat)
+}
+
+// cancelLocal interrupts the process of a run. If that has ended, it cancels the batches of the run.
+func (r *runsCommand) cancelLocal(ctx context.Context, run *durable.Run, repeat func(context.Context, []string) error) error {
+	args, folder, err := localruns.CancelCommand(run)
+	switch {
+	case err != nil:
+		return err
+	case len(args) > 0:
+		return r.again(ctx, args, folder, repeat)
+	}
+	if err := localruns.Cancel(run); err != nil || run.Batches == nil || len(run.Batches.Open) == 0 {
+		return err
+	}
+	_, err = fmt.Fprintln(r.Err, "batches at the provider go on: repeat the command to cancel them")
+	return err
+}
+
+// again runs a command line in a folder.
+func (r *runsCommand) again(ctx context.Context, args []string, folder string, repeat func(context.Context, []string) error) error {
 	if err := os.Chdir(folder); err != nil {
 		return fmt.Errorf("the folder of the run cannot be used: %w", err)
 	}
