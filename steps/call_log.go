@@ -76,6 +76,7 @@ func recorded[T any](ctx context.Context, key string, f func(context.Context) (T
 		if err := json.Unmarshal(raw, &result); err != nil {
 			return result, true, fmt.Errorf("the recorded result of a call is damaged: %w", err)
 		}
+		noteLogged(ctx, key)
 		return result, true, nil
 	}
 	ctx, end, err := beginCall(ctx, log)
@@ -95,6 +96,7 @@ func recorded[T any](ctx context.Context, key string, f func(context.Context) (T
 	if err != nil {
 		return result, false, fmt.Errorf("the result of a call could not be recorded: %w", err)
 	}
+	noteLogged(ctx, key)
 	return result, false, nil
 }
 

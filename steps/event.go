@@ -3,6 +3,7 @@ package steps
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 
 	"github.com/qtype-dev/qtype/internal/citation"
 	"github.com/qtype-dev/qtype/model"
@@ -64,6 +65,7 @@ type listener struct {
 	kinds  []EventKind   // empty for all kinds
 	outer  *listener     // the listener of the enclosing context
 	origin func() string // see WithOrigin; nil for none
+	logged *atomic.Value // the key of the newest call that a CallLog has, a string
 }
 
 // WithEvents returns a context in which steps report events of the given kinds, of
@@ -75,15 +77,23 @@ func WithEvents(ctx context.Context, sink func(Event), kinds ...EventKind) conte
 	return context.WithValue(ctx, eventsKey{}, &listener{sink: sink, kinds: kinds, outer: outer})
 }
 
-// WithOrigin returns a context whose events have the origin that origin returns when they are reported.
+// WithOrigin returns a context whose events have the origin that origin returns when they are reported, or the key of
+// the newest call that the CallLog has: it is the same if the call is repeated.
 func WithOrigin(ctx context.Context, origin func() string) context.Context {
 	l, _ := ctx.Value(eventsKey{}).(*listener)
 	if l == nil {
 		return ctx
 	}
 	made := *l
-	made.origin = origin
+	made.origin, made.logged = origin, &atomic.Value{}
 	return context.WithValue(ctx, eventsKey{}, &made)
+}
+
+// noteLogged makes the key of a call that the CallLog has the origin of the next events.
+func noteLogged(ctx context.Context, key string) {
+	if l, _ := ctx.Value(eventsKey{}).(*listener); l != nil && l.logged != nil {
+		l.logged.Store(key)
+	}
 }
 
 func (l *listener) wants(kind EventKind) bool {
@@ -106,7 +116,9 @@ func Report(ctx context.Context, ev Event) {
 	l, _ := ctx.Value(eventsKey{}).(*listener)
 	for ; l != nil; l = l.outer {
 		if ev.Origin == "" && l.origin != nil {
-			ev.Origin = l.origin()
+			if ev.Origin, _ = l.logged.Load().(string); ev.Origin == "" {
+				ev.Origin = l.origin()
+			}
 		}
 		if l.wants(ev.Kind) {
 			l.sink(ev)

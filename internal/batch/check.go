@@ -83,6 +83,8 @@ func (cfg *Config) checkBatches() error {
 	switch {
 	case (cfg.Detach || cfg.Cancel) && cfg.Waves == nil:
 		return terminal.Usagef("--detach and --cancel require --batch")
+	case cfg.Finish != Finish{} && cfg.Waves == nil:
+		return terminal.Usagef("--finish-after requires --batch")
 	case cfg.Cancel && (cfg.Detach || cfg.Resume || cfg.Restart):
 		return terminal.Usagef("--cancel excludes --detach, --resume and --restart")
 	case cfg.Waves != nil && (cfg.InputFile == "" || cfg.Output == ""):

@@ -50,6 +50,7 @@ type Config struct {
 	Prompts       bool       // the user may be prompted, so no progress bars are drawn
 	Waves         *waves.Run // makes the calls of models in batches of their providers; nil to make them at once
 	Detach        bool       // with Waves: end when the batches are created, with ErrDetached
+	Finish        Finish     // with Waves: when the rest is done without batches
 	Cancel        bool       // with Waves: cancel the batches of an interrupted run, and end
 	Engine        Engine     // runs the rows in other processes; nil for this one
 

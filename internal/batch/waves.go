@@ -108,7 +108,7 @@ func (j *job) runWaves(ctx context.Context, sum *summary) error {
 			if suspended == 0 {
 				break
 			}
-			if err := p.send(ctx); err != nil {
+			if err := p.next(ctx, suspended); err != nil {
 				return err
 			}
 		}
@@ -120,6 +120,8 @@ func (j *job) runWaves(ctx context.Context, sum *summary) error {
 type wavePasses struct {
 	job    *job
 	events *passEvents
+	rows   int // results of the newest pass
+	atOnce int // passes that have made calls at once, since batches took too long
 
 	mu  sync.Mutex
 	all runtime.Spent // by all passes
@@ -135,10 +137,11 @@ func (p *wavePasses) pass(ctx context.Context, segment int) (suspended int, err 
 	defer in.close()
 	in.run = j.in.run
 	defer p.events.end()
+	p.rows = 0
 	limit := &failureLimit{max: j.MaxFailures}
 	ctx = steps.WithCallLog(remotefs.WithOwn(ctx, j.InputFile, j.Output, j.ErrorFile), j.Waves)
 	opts := []runtime.RunOption{
-		runtime.WithCheckpoints(j.journal.checkpoints), runtime.WithPartialInput(j.partialReason), runtime.WithWaves(j.Waves.NewPass(false), segment),
+		runtime.WithCheckpoints(j.journal.checkpoints), runtime.WithPartialInput(j.partialReason), runtime.WithWaves(p.newPass(), segment),
 		runtime.WithEvents(p.events.add, steps.EventUsage, steps.EventTurn, steps.EventFallback, steps.EventDropped, steps.EventShortened, steps.EventToolCall, steps.EventToolResult),
 	}
 	if b := j.flow.Budget; b != nil {
@@ -154,7 +157,7 @@ func (p *wavePasses) pass(ctx context.Context, segment int) (suspended int, err 
 		if err != nil {
 			return 0, err
 		}
-		if runtime.Suspended(res) {
+		if p.rows++; runtime.Suspended(res) {
 			suspended++
 		}
 		p.events.result(res)
@@ -197,10 +200,35 @@ func (p *wavePasses) count(ev steps.Event) {
 	}
 }
 
+// newPass returns the next pass.
+func (p *wavePasses) newPass() *waves.Pass {
+	if p.atOnce > 0 {
+		return p.job.Waves.NewFinish()
+	}
+	return p.job.Waves.NewPass(false)
+}
+
+// next makes the calls that the last pass has noted: in a wave, or at once in the next pass if batches take too long.
+func (p *wavePasses) next(ctx context.Context, suspended int) error {
+	j := p.job
+	switch {
+	case p.atOnce > 0: // the calls that are left have failed for a time
+		p.atOnce++
+		return j.Waves.Pause(ctx, p.atOnce)
+	case !j.Finish.isDue(suspended, p.rows):
+		if err := p.send(ctx); !errors.Is(err, waves.ErrLate) {
+			return err
+		}
+	}
+	p.atOnce++
+	j.Waves.Report(fmt.Sprintf("%s left: their calls are made at once", textfmt.Count(int64(suspended), "row")))
+	return j.Waves.Finish(ctx)
+}
+
 // send sends a wave. It has no more calls than the budget of the flow admits.
 func (p *wavePasses) send(ctx context.Context) error {
 	j := p.job
-	opts := waves.SendOptions{Detach: j.Detach}
+	opts := waves.SendOptions{Detach: j.Detach, For: j.Finish.After}
 	if j.flow.Budget != nil {
 		n, err := j.Waves.Waiting()
 		if err != nil {
@@ -385,6 +413,9 @@ func (s *summary) waves() string {
 	}
 	if c.Repeated > 0 {
 		parts = append(parts, textfmt.Count(int64(c.Repeated), "call")+" sent again")
+	}
+	if c.AtOnce > 0 {
+		parts = append(parts, textfmt.Count(int64(c.AtOnce), "call")+" made at once")
 	}
 	if c.Ignored > 0 {
 		parts = append(parts, textfmt.Count(int64(c.Ignored), "result")+" of no call ignored")

@@ -697,3 +697,57 @@ func TestRun_BatchesNotUploaded(t *testing.T) {
 		t.Errorf("%v: %d calls paid, %d twice\n%s", err, calls, twice, errs)
 	}
 }
+
+// TestRun_BatchesFinished: what is left after a time, or of few rows, is made at once, at the normal price. No call is
+// paid twice, also of batches that are canceled for it, and calls that failed for a time are repeated.
+func TestRun_BatchesFinished(t *testing.T) {
+	for name, test := range map[string]struct {
+		finish batch.Finish
+		atOnce int // of 117 calls
+		saved  string
+	}{
+		"time":  {batch.Finish{After: time.Nanosecond}, 117, ""},
+		"rows":  {batch.Finish{Rows: 10}, 8, "saved 0.039 (50 %)"}, // the last embeddings, which have no price
+		"share": {batch.Finish{Share: 0.25}, 8, "saved 0.039 (50 %)"},
+		"none":  {batch.Finish{Rows: 1}, 0, "saved 0.039 (50 %)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			writeQuestions(t, 40, 8)
+			plain := httptest.NewServer(batchtest.New(1, batchtest.Faults{}, batchtest.Deterministic))
+			defer plain.Close()
+			document := strings.Replace(severalSteps, "model_id: claude-opus-4-6", "model_id: claude-opus-4-6, prices: {input: 20, output: 0}", 1)
+			want, errs, err := wavesRun(t, document, plain.URL, 4, nil, batch.Config{})
+			const used = "tokens 7,995 in, 780 out"
+			if !errors.Is(err, batch.ErrRowsFailed) || !strings.Contains(errs, used) {
+				t.Fatalf("%v\n%s", err, errs)
+			}
+			testkit.Must(t, os.RemoveAll(".qtype"))
+			server := batchtest.New(7, batchtest.Faults{Polls: 1}, batchtest.Deterministic)
+			var failed atomic.Int64
+			at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/v1/messages" && failed.Add(1) == 1 {
+					w.WriteHeader(http.StatusServiceUnavailable)
+					return
+				}
+				server.ServeHTTP(w, r)
+			}))
+			defer at.Close()
+			if _, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{Detach: true}); !errors.Is(err, batch.ErrDetached) {
+				t.Fatalf("%v\n%s", err, errs)
+			}
+			got, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{Finish: test.finish, Resume: true})
+			if diff := cmp.Diff(strings.ReplaceAll(want, plain.URL, at.URL), got); diff != "" || !errors.Is(err, batch.ErrRowsFailed) {
+				t.Errorf("%v\n%s\n%s", err, diff, errs)
+			}
+			calls, twice := server.Paid()
+			made, _ := server.Made()
+			if made -= min(test.atOnce/100, 1); twice > 0 || calls+made != 117 || made != test.atOnce || (server.Canceled() == 1) != (name == "time") { // one that is made at once is refused
+				t.Errorf("%d calls were paid in batches, %d twice, and %d made at once; %d batches canceled", calls, twice, made, server.Canceled())
+			}
+			if !strings.Contains(errs, used) || !strings.Contains(errs, test.saved) || test.saved == "" && strings.Contains(errs, "saved") {
+				t.Error(errs)
+			}
+		})
+	}
+}

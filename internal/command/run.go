@@ -34,6 +34,7 @@ type runCommand struct {
 	log      appflags.LogLevel
 	engine   *cli.EnumFlag
 	batch    bool
+	finish   string
 	temporal appflags.Temporal
 	access   appflags.Access
 }
@@ -87,6 +88,7 @@ func (r *runCommand) addTo(c *cobra.Command) {
 	cli.AddFlags(f, "Engine", func() {
 		f.BoolVar(&r.batch, "batch", false, "make the calls of models in batches of their providers, which cost half and take minutes or hours (with -I and -o)")
 		f.BoolVar(&r.Detach, "detach", false, "with --batch, end with status 3 when the batches are sent; --resume collects the answers")
+		f.StringVar(&r.finish, "finish-after", "", "with --batch, make the calls that are left at once after a `TIME` (2h), or when so many rows (100), or such a share of them (5%), are left")
 		f.BoolVar(&r.Cancel, "cancel", false, "with --batch, cancel the batches of an interrupted run at their providers, and end")
 		r.engine.AddTo(c, "engine", "", "run the rows in this process (local), or on workers (temporal; see qtype worker)")
 		r.temporal.AddRunTo(f)
@@ -127,6 +129,12 @@ func (r *runCommand) check() error {
 		}
 	}
 	r.Config.Streams = &r.Streams.Streams
+	if r.flags.Changed("finish-after") {
+		var err error
+		if r.Finish, err = batch.ParseFinish(r.finish); err != nil {
+			return err
+		}
+	}
 	if r.batch {
 		r.Waves = waves.New(r.Output + waves.Suffix)
 	}

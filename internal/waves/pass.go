@@ -22,8 +22,9 @@ var ErrSuspended = fmt.Errorf("the row waits for a batch: %w", memory.ErrSuspend
 
 // Pass is one pass over the rows. It is safe for concurrent use.
 type Pass struct {
-	run  *Run
-	last bool // calls without an answer are made at once
+	run    *Run
+	last   bool // rows that are not finished make calls that no pass before has made, at once
+	atOnce bool // calls without an answer are made at once, and stored
 
 	mu      sync.Mutex
 	counts  map[[16]byte]uint32 // equal calls so far
@@ -34,6 +35,14 @@ type Pass struct {
 // one that an earlier pass has made in its place.
 func (r *Run) NewPass(last bool) *Pass {
 	return &Pass{run: r, last: last, counts: map[[16]byte]uint32{}, blocked: map[string]bool{}}
+}
+
+// NewFinish returns a pass in which each call without an answer is made at once. One that fails for a time suspends
+// its row, so that another pass repeats it.
+func (r *Run) NewFinish() *Pass {
+	p := r.NewPass(false)
+	p.atOnce = true
+	return p
 }
 
 // Row is a row, or a batch of rows, in a step. Its calls are made in batches.

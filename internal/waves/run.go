@@ -37,6 +37,7 @@ type Run struct {
 	trouble string                   // the error that was reported last
 	failed  error                    // why the file is not usable
 	counts  Counts
+	repeats map[string]int // by the ids of calls: how often one that was made at once has failed for a time
 }
 
 // Counts is what a run has sent.
@@ -45,6 +46,7 @@ type Counts struct {
 	Calls          int // in batches
 	Repeated       int // calls that a batch did not make, or that failed for a time, sent again
 	Ignored        int // results of no call
+	AtOnce         int // calls that were made at once, because their batches took too long
 }
 
 // modelBatches is the batch API of a model.
@@ -59,7 +61,7 @@ type modelBatches struct {
 // New returns the run of a file, without touching it.
 func New(path string) *Run {
 	return &Run{
-		Poll: poll, Settle: 30 * time.Second, apis: map[string]*modelBatches{}, file: newFile(path),
+		Poll: poll, Settle: 30 * time.Second, apis: map[string]*modelBatches{}, repeats: map[string]int{}, file: newFile(path),
 	}
 }
 
@@ -154,24 +156,100 @@ func (r *Run) api(model string) (*modelBatches, error) {
 type SendOptions struct {
 	Most   int  // the number of new calls; the rest waits for the next Send. 0 for all
 	Detach bool // return ErrDetached if the batches are created and have not ended
+	// For is how long after the first batch of the run the answers are awaited: then ErrLate is returned. 0 for any time.
+	For time.Duration
 }
 
 // Send sends the calls that were noted as batches, waits for their end, and stores the answers. Calls that
 // were not made are sent again. If ctx ends, batches go on: a later process finds them in the file.
 func (r *Run) Send(ctx context.Context, opts SendOptions) error {
-	err := r.planAll(true, opts.Most)
+	late, err := r.deadline(ctx, opts.For)
+	if err == nil && time.Now().Before(late) {
+		err = r.planAll(true, opts.Most)
+	}
 	for n := 0; err == nil; n++ {
+		if !time.Now().Before(late) {
+			return ErrLate
+		}
 		var waits bool
 		if waits, err = r.step(ctx, opts.Detach); err != nil || !waits {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(r.Poll(n)):
-		}
+		err = r.wait(ctx, min(r.Poll(n), time.Until(late)))
 	}
 	return err
+}
+
+// ErrLate ends the wait for batches that take too long.
+var ErrLate = errors.New("the batches take too long")
+
+// deadline returns a time after the first batch of the run; for 0 one that does not come.
+func (r *Run) deadline(ctx context.Context, after time.Duration) (time.Time, error) {
+	const never = 100 * 365 * 24 * time.Hour
+	if after <= 0 {
+		return time.Now().Add(never), nil
+	}
+	c, err := r.conn()
+	if err != nil {
+		return time.Time{}, err
+	}
+	first := time.Now().UnixMilli()
+	err = c.Read.QueryRowContext(ctx, "SELECT coalesce(min(since), ?) FROM batches", first).Scan(&first)
+	return time.UnixMilli(first).Add(after), r.storeError(err)
+}
+
+// Pause waits before attempt n.
+func (r *Run) Pause(ctx context.Context, n int) error { return r.wait(ctx, r.Poll(n)) }
+
+func (r *Run) wait(ctx context.Context, span time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(span):
+	}
+	return nil
+}
+
+// Finish cancels the batches that have not ended, and stores the answers that they have. Each other call can then be made
+// at once, and is paid once; see NewFinish.
+func (r *Run) Finish(ctx context.Context) error {
+	if _, err := r.Waiting(); err != nil { // stores what was noted
+		return err
+	}
+	for n := 0; ; n++ {
+		batches, err := r.live()
+		if err != nil || len(batches) == 0 {
+			return err
+		}
+		if n > 0 {
+			if err := r.Pause(ctx, n); err != nil {
+				return err
+			}
+		}
+		for _, b := range batches {
+			if err := r.finish(ctx, b); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// finish cancels a batch, or collects it if it has ended.
+func (r *Run) finish(ctx context.Context, b *batch) error {
+	if !b.canceled && (b.remote != "" || b.tries > 0) {
+		done, err := r.cancel(ctx, b)
+		if err != nil {
+			return r.passing(ctx, b, err)
+		}
+		if done {
+			r.report("wave %d: batch %s is to be canceled: its calls are made at once", b.wave, b.remote)
+		}
+	}
+	if b.remote == "" { // it was not created
+		_, err := r.end(b, "")
+		return err
+	}
+	return r.read(ctx, b)
 }
 
 // ErrDetached ends a run whose batches another process collects.

@@ -24,14 +24,14 @@ CREATE TABLE batches (
   canceled INTEGER NOT NULL DEFAULT 0, ended INTEGER NOT NULL DEFAULT 0, done INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE calls (
   number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, model TEXT NOT NULL, method TEXT NOT NULL, head TEXT NOT NULL, body BLOB, size INTEGER NOT NULL,
-  batch INTEGER, tries INTEGER NOT NULL DEFAULT 0, status INTEGER NOT NULL DEFAULT 0, answer BLOB);
+  batch INTEGER, tries INTEGER NOT NULL DEFAULT 0, status INTEGER NOT NULL DEFAULT 0, answer BLOB, at_once INTEGER NOT NULL DEFAULT 0);
 CREATE INDEX calls_batch ON calls (batch);
 CREATE INDEX calls_waiting ON calls (model, method, head) WHERE batch IS NULL AND status = 0;
 CREATE TABLE results (key TEXT PRIMARY KEY, result BLOB NOT NULL);
 `}
 
 // statements are prepared.
-type statements struct{ lookup, note, recorded, record *sql.Stmt }
+type statements struct{ lookup, note, answer, recorded, record *sql.Stmt }
 
 func prepare(ctx context.Context, write, read *sql.DB) (s statements, err error) {
 	for _, p := range []struct {
@@ -39,8 +39,9 @@ func prepare(ctx context.Context, write, read *sql.DB) (s statements, err error)
 		db   *sql.DB
 		text string
 	}{
-		{&s.lookup, read, "SELECT status, answer FROM calls WHERE id = ?"},
+		{&s.lookup, read, "SELECT status, answer, at_once FROM calls WHERE id = ?"},
 		{&s.note, write, "INSERT INTO calls (id, model, method, head, body, size) VALUES (?, ?, ?, ?, ?, ?)"},
+		{&s.answer, write, "INSERT INTO calls (id, model, method, head, size, status, answer, at_once) VALUES (?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT (id) DO UPDATE SET status = excluded.status, answer = excluded.answer, body = NULL, at_once = 1"},
 		{&s.recorded, read, "SELECT result FROM results WHERE key = ?"},
 		{&s.record, write, "INSERT OR REPLACE INTO results (key, result) VALUES (?, ?)"},
 	} {
@@ -101,7 +102,7 @@ func (r *Run) lookup(id string) (a answer, err error) {
 	if err != nil {
 		return a, err
 	}
-	err = c.Statements.lookup.QueryRowContext(context.Background(), id).Scan(&a.status, &a.body)
+	err = c.Statements.lookup.QueryRowContext(context.Background(), id).Scan(&a.status, &a.body, &a.atOnce)
 	if errors.Is(err, sql.ErrNoRows) {
 		return a, nil
 	}
@@ -118,6 +119,19 @@ func (r *Run) note(c call) error {
 		return nil
 	}
 	return r.flush()
+}
+
+// answerAtOnce stores the answer to a call that was made at once.
+func (r *Run) answerAtOnce(c call, a answer) error {
+	db, err := r.conn()
+	if err != nil {
+		return err
+	}
+	_, err = db.Statements.answer.ExecContext(context.Background(), c.id, c.model, c.method, c.head, len(c.body), a.status, a.body)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.counts.AtOnce++
+	return r.storeError(err)
 }
 
 // flush stores the calls that were noted. The mutex is locked.

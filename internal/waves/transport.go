@@ -58,9 +58,15 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		t.run.fail(err)
 		return nil, err
 	case found.status > 0:
+		if found.atOnce {
+			wire.MarkAtOnce(req.Context())
+		}
 		return found.response(req), nil
 	case row.pass.last && !found.noted:
+		wire.MarkAtOnce(req.Context())
 		return t.next.RoundTrip(req)
+	case row.pass.atOnce:
+		return t.callAtOnce(row, c, req)
 	case !found.noted:
 		if err := t.run.note(c); err != nil {
 			t.run.fail(err)
@@ -68,6 +74,38 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	return nil, row.suspend()
+}
+
+// callAtOnce makes a call at once, and stores the answer. A call that fails for a time suspends its row, maxTries times.
+func (t *transport) callAtOnce(row *Row, c call, req *http.Request) (*http.Response, error) {
+	resp, err := t.next.RoundTrip(req)
+	var made answer
+	if err == nil {
+		made.status = resp.StatusCode
+		made.body, err = io.ReadAll(io.LimitReader(resp.Body, wire.MaxAnswer+1))
+		_ = resp.Body.Close() // only read
+	}
+	if (err != nil || passes(made.status)) && req.Context().Err() == nil && t.run.mayRepeat(c.id) {
+		return nil, row.suspend()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := t.run.answerAtOnce(c, made); err != nil {
+		t.run.fail(err)
+		return nil, err
+	}
+	wire.MarkAtOnce(req.Context())
+	resp.Body = io.NopCloser(bytes.NewReader(made.body))
+	return resp, nil
+}
+
+// mayRepeat reports whether a call that was made at once may be repeated.
+func (r *Run) mayRepeat(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.repeats[id]++
+	return r.repeats[id] < maxTries
 }
 
 // streams reports whether the answer to a request is to be streamed, as some models only can.
@@ -85,6 +123,7 @@ func streams(body []byte) bool {
 type answer struct {
 	noted  bool // the call is stored
 	status int  // 0 without an answer
+	atOnce bool // no batch has made it
 	body   []byte
 }
 

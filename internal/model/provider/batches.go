@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/qtype-dev/qtype/internal/catalogue"
+	"github.com/qtype-dev/qtype/internal/model/wire"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -62,8 +63,9 @@ type batchedChat struct{ model.Chat }
 // Generate forwards the answer of one call.
 func (b batchedChat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
 	return func(yield func(model.Event, error) bool) {
+		ctx, isAtOnce := wire.WithAtOnce(ctx)
 		for ev, err := range b.Chat.Generate(ctx, req) {
-			if ev.Response != nil {
+			if ev.Response != nil && !isAtOnce.Load() {
 				made := *ev.Response
 				made.Usage = batched(made.Usage)
 				ev.Response = &made
@@ -80,6 +82,10 @@ type batchedEmbedder struct{ model.Embedder }
 
 // Embed calls the model.
 func (b batchedEmbedder) Embed(ctx context.Context, texts []string) ([][]float32, model.Usage, error) {
+	ctx, isAtOnce := wire.WithAtOnce(ctx)
 	vectors, usage, err := b.Embedder.Embed(ctx, texts)
-	return vectors, batched(usage), err
+	if err == nil && !isAtOnce.Load() {
+		usage = batched(usage)
+	}
+	return vectors, usage, err
 }

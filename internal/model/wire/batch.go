@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
@@ -194,6 +195,22 @@ type BatchFailed struct {
 	Full    bool           // the provider has too many calls waiting: the batch can be created later
 	Message string         // the first error
 	Lines   map[int]string // the errors of single calls, by their place, from 1
+}
+
+// atOnceKey is the key of a mark, an *atomic.Bool.
+type atOnceKey struct{}
+
+// WithAtOnce returns a context of a call to a model with batches, and a mark that is set if the call is made at once.
+func WithAtOnce(ctx context.Context) (context.Context, *atomic.Bool) {
+	mark := new(atomic.Bool)
+	return context.WithValue(ctx, atOnceKey{}, mark), mark
+}
+
+// MarkAtOnce sets the mark of WithAtOnce.
+func MarkAtOnce(ctx context.Context) {
+	if mark, ok := ctx.Value(atOnceKey{}).(*atomic.Bool); ok {
+		mark.Store(true)
+	}
 }
 
 // Exchange sends a request that is not that of a model, such as one about a batch, and passes a successful
