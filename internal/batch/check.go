@@ -27,7 +27,7 @@ func (cfg *Config) Check(isSet func(flag string) bool) error {
 	if err := cfg.checkLimits(isSet); err != nil {
 		return err
 	}
-	if err := cfg.checkBatches(); err != nil {
+	if err := errors.Join(cfg.checkBatches(), cfg.checkOnEnd()); err != nil {
 		return err
 	}
 	if err := cfg.checkFile("-o", cfg.Output); err != nil {
@@ -83,6 +83,8 @@ func (cfg *Config) checkBatches() error {
 	switch {
 	case (cfg.Detach || cfg.Cancel) && cfg.Waves == nil:
 		return terminal.Usagef("--detach and --cancel require --batch")
+	case cfg.ProgressJSON && cfg.Waves == nil:
+		return terminal.Usagef("--json-progress requires --batch")
 	case cfg.Finish != Finish{} && cfg.Waves == nil:
 		return terminal.Usagef("--finish-after requires --batch")
 	case cfg.Cancel && (cfg.Detach || cfg.Resume || cfg.Restart):

@@ -91,7 +91,7 @@ func openCheckpoints(app *runtime.App, cfg *Config, c runtime.CheckpointConfig) 
 // recordedCommand returns the arguments that a journal has. They are none if one is an address that may have
 // a password: files have no secrets.
 func recordedCommand(args []string) []string {
-	for _, a := range args {
+	for _, a := range withoutAddress(args) {
 		if strings.Contains(a, "://") && strings.ContainsAny(a, "@?") {
 			return nil
 		}

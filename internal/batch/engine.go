@@ -93,7 +93,21 @@ func resumeCommand(args []string) string {
 	return strings.Join(append(command, "--resume"), " ")
 }
 
+// withoutAddress returns the arguments without an address of --on-end, which may be secret.
+func withoutAddress(args []string) (kept []string) {
+	for i, a := range args {
+		value, joined := strings.CutPrefix(a, "--on-end=")
+		isFlag := a == "--on-end" && i+1 < len(args) && isAddress(args[i+1])
+		isValue := i > 0 && args[i-1] == "--on-end" && isAddress(a)
+		if !isFlag && !isValue && !(joined && isAddress(value)) {
+			kept = append(kept, a)
+		}
+	}
+	return kept
+}
+
 // withoutResume returns the arguments of a command line without those for interrupted runs.
 func withoutResume(args []string) []string {
+	args = withoutAddress(args)
 	return slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--resume" || a == "--restart" || a == "--detach" || a == "--cancel" })
 }

@@ -51,6 +51,8 @@ type Config struct {
 	Waves         *waves.Run // makes the calls of models in batches of their providers; nil to make them at once
 	Detach        bool       // with Waves: end when the batches are created, with ErrDetached
 	Finish        Finish     // with Waves: when the rest is done without batches
+	ProgressJSON  bool       // with Waves: standard output has the progress in JSON
+	OnEnd         string     // gets an End when the run has ended: a program with arguments, or the address of a server
 	Cancel        bool       // with Waves: cancel the batches of an interrupted run, and end
 	Engine        Engine     // runs the rows in other processes; nil for this one
 
@@ -132,7 +134,8 @@ type job struct {
 	journal  *journal  // nil if there is none
 	remote   EngineRun // nil if the rows run in this process
 	note     string    // why there is no journal, if the user may expect one
-	batches  bool      // the flow has batch steps: results do not belong to single rows
+	waves    *waveProgress
+	batches  bool // the flow has batch steps: results do not belong to single rows
 }
 
 // rowsRead returns how many rows of the input were read, in this run and before.
@@ -175,10 +178,17 @@ func (j *job) printHeader(models []model.Info) {
 	}
 }
 
-// execute runs the flow over the rows and completes the outputs.
+// execute runs the flow over the rows, and reports its end.
 func (j *job) execute(ctx context.Context) error {
 	progress := &runtime.Progress{}
 	sum := newSummary(j, progress)
+	err := j.writeAll(ctx, progress, sum)
+	j.notify(ctx, sum, err)
+	return err
+}
+
+// writeAll runs the flow over the rows, completes the outputs, and writes the summary.
+func (j *job) writeAll(ctx context.Context, progress *runtime.Progress, sum *summary) error {
 	err := j.runWaves(ctx, sum)
 	show := j.showProgress(ctx, progress)
 	if err == nil {

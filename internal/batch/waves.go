@@ -44,11 +44,8 @@ func (j *job) openWaves(ctx context.Context, models []model.Info) error {
 	case j.journal.recompute || len(models) == 0:
 		return errors.New("--batch: the flow calls no models")
 	}
-	j.Waves.Report = func(line string) {
-		if !j.Quiet {
-			fmt.Fprintln(j.Streams.Err, terminal.Clean(line))
-		}
-	}
+	j.waves = &waveProgress{job: j}
+	j.Waves.Report = j.waves.report
 	made, others := j.Waves.Models(), []string{}
 	models = slices.DeleteFunc(slices.Clone(models), func(m model.Info) bool { return made[m.ID] })
 	for _, m := range models {
@@ -93,6 +90,7 @@ func (j *job) runWaves(ctx context.Context, sum *summary) error {
 	if err != nil {
 		return err
 	}
+	defer j.waves.show(sum)()
 	sum.before = j.journal.before
 	p := &wavePasses{job: j, events: &passEvents{seen: rowEvents{}, counted: rowEvents{}}}
 	p.events.count = func(ev steps.Event) {
@@ -105,7 +103,7 @@ func (j *job) runWaves(ctx context.Context, sum *summary) error {
 			if err != nil {
 				return err
 			}
-			if suspended == 0 {
+			if j.waves.pass(p.rows-suspended, suspended); suspended == 0 {
 				break
 			}
 			if err := p.next(ctx, suspended); err != nil {

@@ -3,6 +3,7 @@ package batch_test
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/batch"
@@ -126,6 +128,9 @@ func wavesRunUntil(ctx context.Context, t *testing.T, document, url string, work
 	}
 	cfg.Streams = &terminal.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr, Width: 200}
 	err = batch.Run(ctx, app, cfg)
+	if cfg.ProgressJSON {
+		return stdout.String(), stderr.String(), err
+	}
 	made, _ := os.ReadFile("out.jsonl")
 	return string(made), stderr.String(), err
 }
@@ -669,7 +674,7 @@ func TestRun_BatchesInterrupted(t *testing.T) {
 		}
 	})
 	document := strings.NewReplacer("id: app\n", "id: app\nmemories: [{id: chat}]\n", "tools: [count], ", "memory: chat, ").Replace(agent)
-	_, _, err := wavesRunUntil(ctx, t, document, at.URL, 4, newWaves(), batch.Config{Command: []string{"run", "app", "--batch"}})
+	_, _, err := wavesRunUntil(ctx, t, document, at.URL, 4, newWaves(), batch.Config{Command: []string{"run", "app", "--on-end", "https://example.com/secret", "--batch", "--on-end=https://example.com/secret"}})
 	if want := "interrupted after 4 rows: out.jsonl was not written: 1 batch at the provider will go on; continue with: qtype run app --batch --resume"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -749,5 +754,49 @@ func TestRun_BatchesFinished(t *testing.T) {
 				t.Error(errs)
 			}
 		})
+	}
+}
+
+// TestRun_BatchesProgress: the progress in JSON has each change with the state, and a server gets the end of the run.
+func TestRun_BatchesProgress(t *testing.T) {
+	t.Chdir(t.TempDir())
+	writeQuestions(t, 12, 4)
+	at := httptest.NewServer(batchtest.New(3, batchtest.Faults{Polls: 1}, batchtest.Deterministic))
+	defer at.Close()
+	var end batch.End
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := json.NewDecoder(r.Body).Decode(&end); err != nil || r.URL.Path != "/hook" {
+			t.Errorf("%s: %v", r.URL, err)
+		}
+		w.WriteHeader(http.StatusTeapot)
+	}))
+	defer hook.Close()
+	document := strings.NewReplacer("id: app\n", "id: app\nmemories: [{id: chat}]\n", "tools: [count], ", "memory: chat, ", "gpt-4.1,", "gpt-4.1, prices: {input: 2, output: 8},").Replace(agent)
+	out, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{ProgressJSON: true, OnEnd: hook.URL + "/hook"})
+	if !errors.Is(err, batch.ErrRowsFailed) || !strings.Contains(errs, "warning: --on-end: "+strings.TrimPrefix(hook.URL, "http://")+": HTTP 418") {
+		t.Errorf("%v\n%s", err, errs)
+	}
+	var all []batch.ProgressEvent
+	for line := range strings.Lines(out) {
+		var ev batch.ProgressEvent
+		testkit.Must(t, json.Unmarshal([]byte(line), &ev))
+		all = append(all, ev)
+	}
+	i := slices.IndexFunc(all, func(ev batch.ProgressEvent) bool { return ev.Message == "wave 2: batch batch_0004 is in_progress" })
+	if i < 0 {
+		t.Fatalf("got %s", out)
+	}
+	ev := all[i]
+	ev.Time, ev.Open[0].Since, ev.Expected = time.Time{}, time.Time{}, time.Time{}
+	want := batch.ProgressEvent{Message: ev.Message, Status: waves.Status{Wave: 2, Batches: 2, Open: []waves.OpenBatch{{ID: "batch_0004", Model: "first", State: "in_progress", Calls: 4}}}, RowsDone: 4, RowsLeft: 8, Cost: 0.00056, Saved: 0.00056}
+	if diff := cmp.Diff(want, ev, cmpopts.EquateApprox(0.001, 0)); diff != "" || all[i].Expected.IsZero() {
+		t.Error(diff)
+	}
+	if end.Seconds <= 0 {
+		t.Errorf("%v seconds", end.Seconds)
+	}
+	end.Seconds = 0
+	if diff := cmp.Diff(batch.End{App: "app", Flow: "talk", Status: "rows_failed", Output: "out.jsonl", Rows: 12, Failed: 1, Cost: 0.00154, Saved: 0.00154}, end, cmpopts.EquateApprox(0.001, 0)); diff != "" {
+		t.Error(diff)
 	}
 }

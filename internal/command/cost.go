@@ -39,7 +39,6 @@ the first rows run with mocks, whose tokens are counted as those of the models. 
 worst case is what context windows and the budget of the flow allow.`,
 		Example: `  qtype cost app.qtype.yaml --data messages.csv
   qtype cost app.qtype.yaml --data sample.csv --rows 100000 --limit 25
-  qtype cost app.qtype.yaml --data messages.csv --batch
   qtype cost app.qtype.yaml --data messages.csv --format json`,
 		Args: cli.Arguments("a document: qtype cost APP"), ValidArgsFunction: cli.YAMLFiles,
 		RunE: func(c *cobra.Command, args []string) error {

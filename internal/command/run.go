@@ -109,6 +109,8 @@ func (r *runCommand) addTo(c *cobra.Command) {
 	})
 	cli.AddFlags(f, "Access", func() { r.access.AddTo(f) })
 	cli.AddFlags(f, "Messages", func() {
+		f.StringVar(&r.OnEnd, "on-end", "", "at the end, run `PROGRAM [ARGUMENTS]`, without a shell, or call an https:// address: each gets the end as JSON")
+		f.BoolVar(&r.ProgressJSON, "json-progress", false, "with --batch, write the progress to standard output, one object a line")
 		r.trace.addTo(f)
 		r.log.AddTo(c, "no progress; failures and warnings only")
 	})

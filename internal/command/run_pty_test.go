@@ -3,6 +3,7 @@
 package command
 
 import (
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/model/modeltest/batchtest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
@@ -74,4 +76,24 @@ func TestRun_ProgressAndResumeOnTerminal(t *testing.T) {
 	if again := k.model.calls() - before; again > 300-35 {
 		t.Errorf("%d rows were run after %d calls before", again, before)
 	}
+}
+
+// TestRun_BatchesOnTerminal: the last line has the state of the run while batches are open, and Ctrl-C says that they go
+// on.
+func TestRun_BatchesOnTerminal(t *testing.T) {
+	t.Setenv("QTYPE_HOME", t.TempDir())
+	at := httptest.NewServer(batchtest.New(1, batchtest.Faults{Polls: 1 << 30}, batchtest.Deterministic))
+	t.Cleanup(at.Close)
+	cmd := testkit.Command(t, "qtype", "run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--batch")
+	cmd.Dir = batchFolder(t, at.URL)
+	cmd.Env = append(cmd.Environ(), "OPENAI_API_KEY=x", "NO_PROXY=*", "TERM=xterm")
+	c := newConsole(t, cmd)
+	if err := unix.IoctlSetWinsize(int(c.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: 120}); err != nil {
+		t.Fatal(err)
+	}
+	c.see("wave 1: 4 calls to model m in batch ")
+	c.see("wave 1 · 1 batch open (1 in_progress) · 4 calls wait · 0 of 4 rows done · ")
+	c.say("\x03")
+	c.see("error: interrupted after 0 rows: out.jsonl was not written: 1 batch at the provider will go on; continue with: qtype run app.qtype.yaml -I in.csv -o out.jsonl --batch --resume")
+	_ = cmd.Wait() // the text was checked
 }

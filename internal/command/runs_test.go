@@ -146,20 +146,7 @@ func TestRuns_Batches(t *testing.T) {
 	server := batchtest.New(1, batchtest.Faults{Polls: 1}, batchtest.Deterministic)
 	at := httptest.NewServer(server)
 	t.Cleanup(at.Close)
-	dir := t.TempDir()
-	for name, text := range map[string]string{"in.csv": "text\n1\n2\n3\n4\n", "app.qtype.yaml": `id: answers
-models: [{type: Model, id: m, provider: openai, model_id: gpt-6-luna, api: chat, base_url: "` + at.URL + `/v1"}]
-flows:
-  - id: main
-    variables: [{id: text, type: text}, {id: answer, type: text}]
-    inputs: [text]
-    outputs: [answer]
-    steps: [{type: LLMInference, id: say, model: m, inputs: [text], outputs: [answer]}]
-`} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir := batchFolder(t, at.URL)
 	elsewhere, id := t.TempDir(), filepath.Join(dir, "out.jsonl")
 	run := []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--batch"}
 	if status, out := qtypeIn(t, dir, append(run, "--cancel")...); status != 1 || !strings.Contains(out, "out.jsonl has no batches of an interrupted run") {
@@ -188,4 +175,24 @@ flows:
 	if left := localRuns(t, elsewhere, dir); len(left) > 0 {
 		t.Errorf("a complete run is listed: %+v", left)
 	}
+}
+
+// batchFolder returns a folder with a document whose model has batches at an address, and four rows.
+func batchFolder(t *testing.T, url string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"in.csv": "text\n1\n2\n3\n4\n", "app.qtype.yaml": `id: answers
+models: [{type: Model, id: m, provider: openai, model_id: gpt-6-luna, api: chat, base_url: "` + url + `/v1"}]
+flows:
+  - id: main
+    variables: [{id: text, type: text}, {id: answer, type: text}]
+    inputs: [text]
+    outputs: [answer]
+    steps: [{type: LLMInference, id: say, model: m, inputs: [text], outputs: [answer]}]
+`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }

@@ -502,11 +502,12 @@ func (r *Run) read(ctx context.Context, b *batch) error {
 		return r.passing(ctx, b, err)
 	}
 	if state.Word != b.state {
-		if b.state = state.Word; !state.Ended {
-			r.report("wave %d: batch %s is %s", b.wave, b.remote, b.state)
-		}
+		b.state = state.Word
 		if err := r.update(b); err != nil {
 			return err
+		}
+		if !state.Ended {
+			r.report("wave %d: batch %s is %s", b.wave, b.remote, b.state)
 		}
 	}
 	switch {
