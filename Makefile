@@ -12,7 +12,7 @@ FUZZTIME ?= 5s
 BENCHCOUNT ?= 1
 
 .DEFAULT_GOAL := all
-.PHONY: all help bench-memory build playground install test lint fmt vet bench fuzz generate check-generated examples site ci clean
+.PHONY: all help bench-memory measure-batches build playground install test lint fmt vet bench fuzz generate check-generated examples site ci clean
 
 all: fmt vet lint test check-generated
 
@@ -44,6 +44,9 @@ vet: ## run go vet
 
 bench-memory: ## measure memories of SIZES=10,1000 sessions and messages on SQLite, PostgreSQL and Redis
 	QTYPE_SCALE=$${SIZES:-10,1000} $(GO) test -count 1 -timeout 120m -run TestScale -v ./internal/memory/storeurl
+
+measure-batches: ## compare a run of ROWS=100000 rows in batches with a normal one: output, price, memory
+	QTYPE_TEST_BATCH_ROWS=$${ROWS:-100000} $(GO) test -count 1 -timeout 0 -run TestRun_BatchesMeasured -v ./internal/command
 
 bench: build ## compare with programs written by hand, run all benchmarks BENCHCOUNT times, measure the start-up time
 	$(GO) build -trimpath -o $(BIN)/bench ./internal/bench
