@@ -36,7 +36,7 @@ type callRecorder struct {
 	log CallLog
 
 	mu     sync.Mutex
-	counts map[string]int
+	counts map[[16]byte]int32
 }
 
 type callLogKey struct{}
@@ -45,7 +45,7 @@ type callLogKey struct{}
 // recorded results are used. Calls that fail are not recorded. A key consists of the
 // steps around the call, the ordinal of the row, and what is sent.
 func WithCallLog(ctx context.Context, log CallLog) context.Context {
-	return context.WithValue(ctx, callLogKey{}, &callRecorder{log: log, counts: map[string]int{}})
+	return context.WithValue(ctx, callLogKey{}, &callRecorder{log: log, counts: map[[16]byte]int32{}})
 }
 
 // callRecorderFrom returns the recorder of a run, nil for none.
@@ -61,12 +61,12 @@ func (r *callRecorder) key(ctx context.Context, kind string, parts ...any) strin
 		fmt.Fprintf(h, "%q %d ", s.step, s.ordinal)
 	}
 	fmt.Fprintf(h, "%s %q", kind, parts)
-	digest := hex.EncodeToString(h.Sum(nil)[:16])
+	digest := [16]byte(h.Sum(nil))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := r.counts[digest]
 	r.counts[digest] = n + 1
-	return fmt.Sprintf("%s-%d", digest, n)
+	return fmt.Sprintf("%x-%d", digest, n)
 }
 
 // recorded calls f, or returns its recorded result. replayed reports which.

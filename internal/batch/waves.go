@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
 	"sync"
@@ -92,7 +93,7 @@ func (j *job) runWaves(ctx context.Context, sum *summary) error {
 	}
 	defer j.waves.show(sum)()
 	sum.before = j.journal.before
-	p := &wavePasses{job: j, events: &passEvents{seen: rowEvents{}, counted: rowEvents{}}}
+	p := &wavePasses{job: j, events: &passEvents{seed: maphash.MakeSeed(), seen: map[int64]map[uint64]int{}, counted: map[uint64]int{}}}
 	p.events.count = func(ev steps.Event) {
 		sum.event(ev)
 		p.count(ev)
@@ -281,36 +282,38 @@ func (p *wavePasses) admitted(n int) (int, error) {
 	return n, nil
 }
 
-// eventKey is the kind of an event of a step after a call: rows that one was divided into have the same number.
-type eventKey struct {
-	step, origin string
-	kind         steps.EventKind
-}
-
-// rowEvents is how many events rows have, by the numbers of the rows; 0 for events of no single row.
-type rowEvents map[int64]map[eventKey]int
-
 // passEvents counts the events of all passes: the steps of a suspended row are repeated in the next one, and
 // report the same events again, before new ones.
 type passEvents struct {
 	count func(steps.Event) // is called once for each event
 
 	mu        sync.Mutex
-	seen      rowEvents // in this pass
-	counted   rowEvents // in the passes before
-	last      int64     // the newest row with a result
-	suspended bool      // one of its results is
+	seed      maphash.Seed
+	seen      map[int64]map[uint64]int // in this pass, by the numbers of rows and the keys of events; 0 for events of no single row
+	counted   map[uint64]int           // in the passes before, of rows that are not finished
+	last      int64                    // the newest row with a result
+	suspended bool                     // one of its results is
+}
+
+// key returns the key of the kind of an event of a step after a call: rows that one was divided into have the same number.
+func (e *passEvents) key(ev *steps.Event) uint64 {
+	return maphash.Comparable(e.seed, struct {
+		row          int64
+		step, origin string
+		kind         steps.EventKind
+	}{ev.Row, ev.Step, ev.Origin, ev.Kind})
 }
 
 // add notes an event of a pass.
 func (e *passEvents) add(ev steps.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	key := eventKey{ev.Step, ev.Origin, ev.Kind}
-	if e.seen[ev.Row] == nil {
-		e.seen[ev.Row] = map[eventKey]int{}
+	key, row := e.key(&ev), e.seen[ev.Row]
+	if row == nil {
+		row = map[uint64]int{}
+		e.seen[ev.Row] = row
 	}
-	if e.seen[ev.Row][key]++; e.seen[ev.Row][key] > e.counted[ev.Row][key] {
+	if row[key]++; row[key] > e.counted[key] {
 		e.count(ev)
 	}
 }
@@ -328,13 +331,15 @@ func (e *passEvents) result(res *runtime.Result) {
 
 // close ends the newest row. The mutex is locked.
 func (e *passEvents) close() {
-	if e.last == 0 {
+	switch {
+	case e.last == 0:
 		return
-	}
-	if e.suspended {
+	case e.suspended:
 		e.keep(e.last)
-	} else {
-		delete(e.counted, e.last)
+	default:
+		for key := range e.seen[e.last] {
+			delete(e.counted, key)
+		}
 	}
 	delete(e.seen, e.last)
 }
@@ -342,10 +347,7 @@ func (e *passEvents) close() {
 // keep keeps how many events of a row were counted.
 func (e *passEvents) keep(row int64) {
 	for key, n := range e.seen[row] {
-		if e.counted[row] == nil {
-			e.counted[row] = map[eventKey]int{}
-		}
-		e.counted[row][key] = max(e.counted[row][key], n)
+		e.counted[key] = max(e.counted[key], n)
 	}
 }
 
@@ -358,7 +360,7 @@ func (e *passEvents) end() {
 	for row := range e.seen {
 		e.keep(row)
 	}
-	e.seen = rowEvents{}
+	clear(e.seen)
 }
 
 // closeWaves closes the file of the calls, and removes that of a complete run.
