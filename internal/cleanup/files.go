@@ -16,6 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/erasure"
 	"github.com/qtype-dev/qtype/internal/localruns"
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/waves"
 )
 
 // oldTemporary is the age of incomplete files that are removed without an age that the user names.
@@ -124,7 +125,16 @@ func isUsed(kind Kind, path string) bool {
 // qtype clean, has removed it.
 func (p *Plan) removeFile(item Item) error {
 	if item.Kind == Journals {
-		return checkpoint.RemoveUnused(item.Where)
+		err := checkpoint.RemoveUnused(item.Where)
+		if err != nil {
+			return err
+		}
+		for _, calls := range waves.Files(strings.TrimSuffix(item.Where, erasure.JournalSuffix)) {
+			if removed := os.Remove(calls); !errors.Is(removed, fs.ErrNotExist) {
+				err = errors.Join(err, removed)
+			}
+		}
+		return err
 	}
 	if isUsed(item.Kind, item.Where) {
 		return checkpoint.ErrBusy

@@ -54,6 +54,7 @@ func cleanFolder(t *testing.T) {
 		j, err := checkpoint.Create(filepath.Join("results", name+".qtype-journal"), checkpoint.Header{Flow: "talk"}, nil)
 		testkit.Must(t, err)
 		testkit.Must(t, os.WriteFile(filepath.Join("results", "."+name+".0123456789ab.tmp"), []byte("half"), 0o600))
+		testkit.Must(t, os.WriteFile(filepath.Join("results", name+".qtype-batches"), []byte("calls"), 0o600))
 		if name == "a.csv" {
 			testkit.Must(t, j.Close())
 		} else {
@@ -130,7 +131,7 @@ func TestClean_OlderThan(t *testing.T) {
 		t.Errorf("the plan for an older age is %+v", got)
 	}
 	cleanLines[cleanup.Removed](t, "journals", "traces", "--older-than", "4d")
-	for path, left := range map[string]bool{"results/a.csv.qtype-journal": false, "results/b.csv.qtype-journal": true, "trace.html": false, "kept.html": true, "kept.jsonl": true} {
+	for path, left := range map[string]bool{"results/a.csv.qtype-batches": false, "results/b.csv.qtype-batches": true, "results/a.csv.qtype-journal": false, "results/b.csv.qtype-journal": true, "trace.html": false, "kept.html": true, "kept.jsonl": true} {
 		if _, err := os.Stat(path); (err == nil) != left {
 			t.Errorf("%s: %v", path, err)
 		}

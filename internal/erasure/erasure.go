@@ -17,6 +17,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/appstate"
 	"github.com/qtype-dev/qtype/internal/cacheview"
 	"github.com/qtype-dev/qtype/internal/server/runs"
+	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
@@ -192,7 +193,13 @@ func (r *Receipt) journalsIn(ctx context.Context, folder, user string) error {
 			return err
 		}
 		r.Journals = append(r.Journals, filepath.Join(folder, path))
-		return root.Remove(path)
+		err = root.Remove(path)
+		for _, calls := range waves.Files(strings.TrimSuffix(path, JournalSuffix)) {
+			if removed := root.Remove(calls); !errors.Is(removed, fs.ErrNotExist) {
+				err = errors.Join(err, removed)
+			}
+		}
+		return err
 	})
 }
 

@@ -74,7 +74,8 @@ func TestUser(t *testing.T) {
 	}
 	a.put(t, appstate.Runs, "run-by-session", "request", `{"id":"r","session":"ada/3","created":"2026-01-01T00:00:00Z"}`)
 	folder := t.TempDir()
-	for name, text := range map[string]string{"a.csv.qtype-journal": `"ada/1"`, "b.csv.qtype-journal": `"adam/1"`, "c.csv.qtype-journal": `{"user":"ada"}`, "ada.csv": `"ada/1"`} {
+	for name, text := range map[string]string{"a.csv.qtype-journal": `"ada/1"`, "b.csv.qtype-journal": `"adam/1"`, "c.csv.qtype-journal": `{"user":"ada"}`, "ada.csv": `"ada/1"`,
+		"a.csv.qtype-batches": "calls", "b.csv.qtype-batches": "calls", "c.csv.qtype-batches-wal": "calls"} {
 		testkit.Must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 
@@ -96,6 +97,9 @@ func TestUser(t *testing.T) {
 	slices.Sort(receipt.Journals)
 	if len(receipt.Journals) != 2 || filepath.Base(receipt.Journals[0]) != "a.csv.qtype-journal" || filepath.Base(receipt.Journals[1]) != "c.csv.qtype-journal" {
 		t.Errorf("the deleted journals are %q", receipt.Journals)
+	}
+	if left, err := filepath.Glob(filepath.Join(folder, "*-batches*")); err != nil || len(left) != 1 || filepath.Base(left[0]) != "b.csv.qtype-batches" {
+		t.Errorf("calls in batches are left: %q, %v", left, err)
 	}
 	again, err := erasure.User(t.Context(), erasure.Config{App: a, User: "ada", Journals: []string{folder}})
 	if err != nil || len(again.Deleted)+len(again.Journals) != 0 {

@@ -93,8 +93,8 @@ func (r *Run) Close() error { return r.file.Close(nil) }
 func (r *Run) Remove() error {
 	err := r.Close()
 	defer func() { r.file = newFile(r.file.Path()) }()
-	for _, suffix := range []string{"", "-wal", "-shm"} {
-		if removed := os.Remove(r.file.Path() + suffix); !errors.Is(removed, os.ErrNotExist) {
+	for _, path := range Files(strings.TrimSuffix(r.file.Path(), Suffix)) {
+		if removed := os.Remove(path); !errors.Is(removed, os.ErrNotExist) {
 			err = errors.Join(err, removed)
 		}
 	}

@@ -11,6 +11,11 @@ import (
 // Suffix ends the name of the file of a run's calls, beside the output.
 const Suffix = ".qtype-batches"
 
+// Files returns the files of a run's calls, which may not exist.
+func Files(output string) []string {
+	return []string{output + Suffix, output + Suffix + "-wal", output + Suffix + "-shm"}
+}
+
 // Status is how far the batches of a run are.
 type Status struct {
 	Wave     int64       `json:"wave"`              // the newest one, from 1
