@@ -139,7 +139,7 @@ func enumsOf(t reflect.Type) []enum {
 			all = append(all, enumsOf(f.Type)...)
 			continue
 		}
-		for _, rule := range strings.Split(spec.ValidateTag(f), ",") {
+		for _, rule := range strings.Split(new(spec.Language).ValidateTag(f), ",") {
 			if list, ok := strings.CutPrefix(rule, "oneof="); ok && key != "" {
 				all = append(all, enum{key, strings.Fields(list)})
 			}

@@ -19,11 +19,12 @@ import (
 // A text with an unset environment variable is kept as it is. Any other value with one
 // is treated as absent without a diagnostic, because its value is not known.
 type decoder struct {
-	diags  *diagnostics
-	plans  map[reflect.Type]*plan
-	unions []spec.Union
-	gaps   unknowns // what could not be decoded
-	inTool bool     // the value is part of a tool
+	diags    *diagnostics
+	plans    map[reflect.Type]*plan
+	unions   []spec.Union
+	language *spec.Language
+	gaps     unknowns // what could not be decoded
+	inTool   bool     // the value is part of a tool
 
 	lookup   func(string) (string, bool)
 	redactor *redact.Redactor // gets the secrets of the document; nil for none
@@ -36,7 +37,7 @@ type decoder struct {
 
 func newDecoder(f *loadState) *decoder {
 	f.builders = map[*source.File]*builder{}
-	return &decoder{diags: f.diags, lookup: f.lookup, redactor: f.redactor, builders: f.builders, plans: map[reflect.Type]*plan{}, declared: map[string]bool{}, unions: spec.Unions()}
+	return &decoder{diags: f.diags, lookup: f.lookup, redactor: f.redactor, builders: f.builders, plans: map[reflect.Type]*plan{}, language: f.language, declared: map[string]bool{}, unions: spec.Unions()}
 }
 
 // target describes the destination of a value, for messages.
@@ -158,7 +159,7 @@ func (d *decoder) decodePointer(n *node, v reflect.Value, at target) {
 			return
 		}
 	case n.kind != mapping:
-		d.diags.add(d.wrongKind(n, at, "a mapping").WithHint("%s", typeOfHint(n, to.Elem().Type())))
+		d.diags.add(d.wrongKind(n, at, "a mapping").WithHint("%s", d.typeOfHint(n, to.Elem().Type())))
 		return
 	default:
 		d.decodeStruct(n, to.Elem(), at.title())

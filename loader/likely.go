@@ -39,12 +39,12 @@ func hasID(t reflect.Type) bool { return t.Implements(reflect.TypeFor[spec.Entit
 
 // typeOfHint returns how to write a text that is the type of a mapping, such as the
 // interface of a flow; empty if it is none.
-func typeOfHint(n *node, made reflect.Type) string {
+func (d *decoder) typeOfHint(n *node, made reflect.Type) string {
 	f, found := made.FieldByName("Type")
 	if n.kind != text || !found || f.Tag.Get("yaml") != "type" {
 		return ""
 	}
-	for rule := range strings.SplitSeq(spec.ValidateTag(f), ",") {
+	for rule := range strings.SplitSeq(d.language.ValidateTag(f), ",") {
 		values, isList := strings.CutPrefix(rule, "oneof=")
 		for _, value := range strings.Fields(values) {
 			if isList && strings.EqualFold(value, n.text) {

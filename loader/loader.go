@@ -161,7 +161,7 @@ func LoadBytes(ctx context.Context, name string, text []byte, opts Options) (*Re
 
 func newLoadState(ctx context.Context, opts Options, folder string) *loadState {
 	opts.Limits = opts.Limits.orDefault()
-	f := &loadState{reader: &reader{ctx: ctx, opts: opts, remote: newRemote(opts.Limits.Wait, opts.Policy)}, diags: &diagnostics{limit: opts.Limits.Diagnostics, seen: map[string]bool{}}}
+	f := &loadState{language: spec.LanguageOf(ctx), reader: &reader{ctx: ctx, opts: opts, remote: newRemote(opts.Limits.Wait, opts.Policy)}, diags: &diagnostics{limit: opts.Limits.Diagnostics, seen: map[string]bool{}}}
 	f.work, _ = os.Getwd()
 	var found diag.List
 	f.redactor = redact.From(ctx)
@@ -184,7 +184,7 @@ func (f *loadState) load(file *source.File, path string) (*Result, diag.List) {
 	}
 	d.decodeDocument(tree, document)
 	d.reportUIHints()
-	document.Gaps, document.Day = d.gaps.spec(), f.opts.Day
+	document.Gaps, document.Day, document.Language = d.gaps.spec(), f.opts.Day, f.language
 	f.setCatalogue(document, path)
 	return f.result(document)
 }

@@ -58,7 +58,7 @@ func TestRules_Tags(t *testing.T) {
 		for i := range at.NumField() {
 			f := at.Field(i)
 			walk(f.Type)
-			rule := spec.ValidateTag(f)
+			rule := new(spec.Language).ValidateTag(f)
 			if rule == "" {
 				continue
 			}

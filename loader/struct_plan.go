@@ -37,7 +37,7 @@ func (d *decoder) planOf(t reflect.Type) *plan {
 		return p
 	}
 	p := &plan{byName: map[string]int{}, aliases: map[string]string{}}
-	p.collect(t, nil)
+	d.collect(p, t, nil)
 	for i, f := range p.fields {
 		p.byName[f.name] = i
 		p.names = append(p.names, f.name)
@@ -49,7 +49,8 @@ func (d *decoder) planOf(t reflect.Type) *plan {
 	return p
 }
 
-func (p *plan) collect(t reflect.Type, above []int) {
+// collect adds the fields of a struct to its plan.
+func (d *decoder) collect(p *plan, t reflect.Type, above []int) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		index := append(slices.Clone(above), i)
@@ -57,13 +58,13 @@ func (p *plan) collect(t reflect.Type, above []int) {
 		switch {
 		case f.Anonymous && !tagged && f.Type.Kind() == reflect.Struct:
 			from := len(p.fields)
-			p.collect(f.Type, index)
+			d.collect(p, f.Type, index)
 			p.adapt(from, f.Tag)
 		case tagged && key != "-" && f.IsExported():
 			fallback, hasDefault := f.Tag.Lookup("default")
 			name, _, _ := strings.Cut(key, ",")
 			p.fields = append(p.fields, field{
-				name: name, index: index, fallback: fallback, hasDefault: hasDefault, takesNull: spec.TakesNull(f), rule: spec.ValidateTag(f), alias: f.Tag.Get("alias"), isAddress: f.Tag.Get("secret") == "url", isNamed: f.Tag.Get("secret") == "named", typed: f.Tag.Get("variables") == "typed",
+				name: name, index: index, fallback: fallback, hasDefault: hasDefault, takesNull: spec.TakesNull(f), rule: d.language.ValidateTag(f), alias: f.Tag.Get("alias"), isAddress: f.Tag.Get("secret") == "url", isNamed: f.Tag.Get("secret") == "named", typed: f.Tag.Get("variables") == "typed",
 				required: slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required"),
 			})
 		}

@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/qtype-dev/qtype/internal/redact"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
 )
@@ -14,6 +15,7 @@ import (
 // loadState is the state that the trees of a document share.
 type loadState struct {
 	*reader
+	language *spec.Language
 	lookup   func(string) (string, bool)
 	user     func(string) (string, bool)
 	redactor *redact.Redactor // gets the secrets of the document; nil for none

@@ -61,7 +61,7 @@ func (a *App) openDeclared(s *spec.Store) (memory.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	address, err := storeurl.Address(s.Type, url)
+	address, err := storeurl.Address(a.opts.Parts.Stores, s.Type, url)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ type Document struct {
 	Types       []*CustomType // set for a list of types
 	Variables   []*Variable   // set for a list of variables
 	Day         time.Time     // the day for which the document is checked; zero for none
+	Language    *Language     // the language of the document; nil for that without additions
 	Gaps        Unknowns      // what the parts that could not be read may have held; of the root document alone
 }
 

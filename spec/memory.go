@@ -90,8 +90,8 @@ type Store struct {
 	Positioned
 	// ID is the store's unique name; memories refer to it.
 	ID string `yaml:"id" jsonschema:"required"`
-	// Type is the kind of database: sqlite (a file), postgres, redis, or memory (in the process, lost when it ends).
-	Type string `yaml:"type" jsonschema:"required" validate:"oneof=memory postgres redis sqlite"`
+	// Type is the kind of database.
+	Type string `yaml:"type" jsonschema:"required" validate:"store"`
 	// URL is the address: postgres://host/db, redis://host, or the path of a SQLite file.
 	URL Secret `yaml:"url" secret:"url"`
 	// Namespace is the name under which the application has its conversations and the records of its server in the database, so that applications that use one database share nothing; documents with the same namespace are one application for the store. The default is the application's id.

@@ -1,9 +1,7 @@
 package spec
 
 import (
-	"reflect"
 	"slices"
-	"strings"
 	"sync"
 )
 
@@ -105,60 +103,6 @@ func (a *APIKeyAuth) ModelKey() (key Secret, baseURL string) { return a.APIKey, 
 
 // ModelKey returns the token, which any server may get.
 func (a *BearerTokenAuth) ModelKey() (key Secret, baseURL string) { return a.Token, "" }
-
-// ValidateTag returns the validator rules of a field. The rules `provider`, `hosted`
-// and `policy` are expanded to a `oneof` with the names of their rows.
-func ValidateTag(f reflect.StructField) string {
-	rules := strings.Split(f.Tag.Get("validate"), ",")
-	for i, rule := range rules {
-		if docs := rowDocs(rule); docs != nil {
-			names := make([]string, len(docs))
-			for j, d := range docs {
-				names[j] = d.name
-			}
-			rules[i] = "oneof=" + strings.Join(names, " ")
-		}
-	}
-	return strings.Join(rules, ",")
-}
-
-// rowDoc describes one value of a key whose values are rows of a table.
-type rowDoc struct{ name, doc string }
-
-// rowDocs lists the values of a validator rule of this package; nil
-// for other rules.
-func rowDocs(rule string) []rowDoc {
-	var docs []rowDoc
-	switch rule {
-	case "provider":
-		for _, p := range Providers() {
-			docs = append(docs, rowDoc{p.Name, p.Doc})
-		}
-	case "hosted":
-		for _, k := range HostedKinds() {
-			docs = append(docs, rowDoc{k.Name, k.Doc})
-		}
-	case "policy":
-		for _, p := range Policies() {
-			docs = append(docs, rowDoc{string(p.Name), p.Doc})
-		}
-	}
-	return docs
-}
-
-// ValueDocs describes the values of a field with a fixed set of values, by the
-// value; nil where their names are all there is.
-func ValueDocs(f reflect.StructField) map[string]string {
-	rows := rowDocs(f.Tag.Get("validate"))
-	if rows == nil {
-		return nil
-	}
-	docs := map[string]string{}
-	for _, r := range rows {
-		docs[r.name] = r.doc
-	}
-	return docs
-}
 
 // providerRows is the table.
 func providerRows() []Provider {

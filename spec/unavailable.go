@@ -2,7 +2,6 @@ package spec
 
 import (
 	"reflect"
-	"strings"
 	"sync"
 
 	"github.com/qtype-dev/qtype/spec/source"
@@ -77,10 +76,4 @@ func checkAvailable(n Node, missing map[reflect.Type]string) *NotAvailableError 
 		}
 	}
 	return nil
-}
-
-// StoreTypes lists the types of stores that the language has.
-func StoreTypes() []string {
-	f, _ := reflect.TypeFor[Store]().FieldByName("Type")
-	return strings.Fields(strings.TrimPrefix(f.Tag.Get("validate"), "oneof="))
 }

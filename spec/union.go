@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"path"
 	"reflect"
 	"sync"
 )
@@ -28,6 +29,26 @@ func of[T any, P interface {
 }
 
 // Unions lists every union of the language. The loader, the schema and the docs are loops over it.
+func (l *Language) Unions() []Union {
+	all := Unions()
+	for i := range all {
+		if l != nil {
+			all[i].Cases = append(all[i].Cases, l.cases[all[i].Type]...)
+		}
+	}
+	return all
+}
+
+// DefinitionName returns the name of a struct in the schema. That of a struct of a part
+// begins with the name of its package.
+func DefinitionName(t reflect.Type) string {
+	if t.Name() == "" || t.PkgPath() == reflect.TypeFor[Application]().PkgPath() {
+		return t.Name()
+	}
+	return path.Base(t.PkgPath()) + "." + t.Name()
+}
+
+// Unions lists every union without those alternatives that programs add.
 func Unions() []Union {
 	return []Union{
 		{Name: "step", Type: reflect.TypeFor[Step](), Cases: stepCases()},

@@ -1,8 +1,6 @@
 package validate
 
 import (
-	"slices"
-
 	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/sqlquery"
@@ -42,7 +40,7 @@ func (p *ruleContext) checkParts(n spec.Node) {
 	case spec.ModelEntity:
 		p.need(n, parts.Provider, n.Base().Provider, "provider")
 	case *spec.Store:
-		if slices.Contains(spec.StoreTypes(), n.Type) { // the loader reports an unknown type
+		if _, known := p.doc.Language.StoreType(n.Type); known { // the loader reports an unknown type
 			p.need(n, parts.Store, n.Type, "type")
 		}
 	case spec.Index:

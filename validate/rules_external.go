@@ -1,7 +1,6 @@
 package validate
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/yosida95/uritemplate/v3"
@@ -134,11 +133,6 @@ tools:
 		})}
 }
 
-// schemes returns the store types by URL scheme.
-func schemes() map[string]string {
-	return map[string]string{"postgres": "postgres", "postgresql": "postgres", "redis": "redis", "rediss": "redis", "sqlite": "sqlite", "file": "sqlite"}
-}
-
 func unusableStoreURL() rule {
 	return rule{code: "QT436", title: "unusable store URL",
 		doc: "The url of a store of type postgres starts with postgres://, that of type redis with redis:// or rediss://. A store of type sqlite has the path of a file or sqlite://…, and one of type memory has no url. A memory can use such a URL as its store; sqlite:PATH and memory: are also accepted there.",
@@ -161,32 +155,42 @@ memories:
 
 // checkStoreURL compares a store's URL with its type.
 func (p *ruleContext) checkStoreURL(s *spec.Store) {
-	if !slices.Contains([]string{"memory", "postgres", "redis", "sqlite"}, s.Type) {
+	if _, known := p.doc.Language.StoreType(s.Type); !known {
 		return // the loader reports an unknown type
 	}
-	needs := s.Type == "postgres" || s.Type == "redis"
+	needs := s.Type != "memory" && s.Type != "sqlite"
+	mark := schemeMark(s.Type)
 	_, written := s.Position().Lookup("url")
 	switch {
 	case s.Type == "memory" && written:
 		p.report(fieldKey(s, "url"), "the store %q is kept in memory and has no url", s.ID)
 	case needs && !written:
-		p.list.Add(p.reportAt(placeOf(s, "type", "id"), "the store %q needs a url", s.ID).WithHint("add url: %s://…", s.Type))
+		p.list.Add(p.reportAt(placeOf(s, "type", "id"), "the store %q needs a url", s.ID).WithHint("add url: %s%s…", s.Type, mark))
 	case !s.URL.IsZero():
 		p.checkURL(placeOf(s, "url"), "store "+quoted(s.ID), s.Type, s.URL)
 	}
 }
 
+// schemeMark returns what follows the scheme in addresses of a type of stores, empty for any type.
+func schemeMark(name string) string {
+	if _, declared := new(spec.Language).StoreType(name); name != "" && !declared {
+		return ":" // of a type that the program adds
+	}
+	return "://"
+}
+
 // checkURL reports a URL with an unknown scheme, or one that does not match the type
 // want. The message does not contain the URL, which may include a password.
 func (p *ruleContext) checkURL(span source.Span, owner, want string, url spec.Secret) {
-	scheme, _, isURL := strings.Cut(url.Reveal(), "://")
-	got, known := schemes()[strings.ToLower(scheme)]
+	mark := schemeMark(want)
+	scheme, _, isURL := strings.Cut(url.Reveal(), mark)
+	got, known := p.doc.Language.StoreAt(strings.ToLower(scheme))
 	switch {
 	case url.Ref != nil, strings.Contains(scheme, "${"): // known only at run time
 	case !isURL && (want == "sqlite" || want == ""):
-	case want != "" && got != want:
-		p.list.Add(p.reportAt(span, "the url of %s is not the URL of a %s store", owner, want).WithHint("it starts with %s://", want))
-	case !known:
+	case want != "" && got.Name != want:
+		p.list.Add(p.reportAt(span, "the url of %s is not the URL of a %s store", owner, want).WithHint("it starts with %s%s", want, mark))
+	case !known || got.Name == "memory":
 		p.list.Add(p.reportAt(span, "the store URL of %s has an unknown scheme", owner).WithHint("use postgres://, redis://, sqlite:PATH or memory:, or the id of a store"))
 	}
 }

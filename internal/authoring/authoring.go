@@ -32,6 +32,21 @@ var compressedSchema []byte
 // Schema returns the JSON schema of a document, for editors.
 func Schema() string { return schema() }
 
+type schemaKey struct{}
+
+// WithSchema returns a context of a program whose documents have another schema, which extend makes.
+func WithSchema(ctx context.Context, extend func() (string, error)) context.Context {
+	return context.WithValue(ctx, schemaKey{}, extend)
+}
+
+// SchemaOf returns the JSON schema of the documents of the program of a context.
+func SchemaOf(ctx context.Context) (string, error) {
+	if extend, ok := ctx.Value(schemaKey{}).(func() (string, error)); ok && extend != nil {
+		return extend()
+	}
+	return Schema(), nil
+}
+
 var schema = sync.OnceValue(func() string {
 	unzip, err := gzip.NewReader(bytes.NewReader(compressedSchema))
 	if err != nil {

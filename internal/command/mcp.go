@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/authoring"
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/cli/appflags"
 	"github.com/qtype-dev/qtype/internal/cli/author"
@@ -133,7 +134,11 @@ func (m *mcpCommand) publicText(err error) string {
 
 // assist serves coding assistants. Without files the converters read none.
 func (m *mcpCommand) assist(ctx context.Context, files bool) error {
-	o := mcpserver.AssistantOptions{Version: cli.Version(), Schema: qtype.Schema(), Rules: author.Rules()}
+	schema, err := authoring.SchemaOf(ctx)
+	if err != nil {
+		return err
+	}
+	o := mcpserver.AssistantOptions{Version: cli.Version(), Schema: schema, Rules: author.Rules()}
 	if files {
 		root, err := os.OpenRoot(m.folder)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/qtype-dev/qtype/internal/authoring"
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/convert"
 	"github.com/qtype-dev/qtype/internal/documents/format"
@@ -21,8 +22,9 @@ import (
 // Parts is the table of what a program is made of. A main function passes it to Main.
 type Parts struct {
 	runtime.Parts
-	Engine     durable.Engine     // runs rows on workers; nil for none
-	Converters convert.Converters // convert files of other systems
+	Engine     durable.Engine         // runs rows on workers; nil for none
+	Converters convert.Converters     // convert files of other systems
+	Schema     func() (string, error) // makes the JSON schema of documents with added parts; nil without any
 }
 
 // Core returns the parts of the core. The caller may add others.
@@ -54,6 +56,7 @@ func (p Parts) set() *parts.Set {
 // context returns a context of the program.
 func (p Parts) context(ctx context.Context) context.Context {
 	ctx = convert.With(runtime.WithParts(ctx, p.Parts), p.Converters)
+	ctx = authoring.WithSchema(ctx, p.Schema)
 	return parts.With(durable.With(ctx, p.Engine), p.set())
 }
 

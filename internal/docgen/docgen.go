@@ -162,7 +162,7 @@ func (g *generator) writeField(b *strings.Builder, t reflect.Type, f schemagen.F
 		standard = "**required**"
 	}
 	description := escaped(g.declarations.Doc(f.Owner, f.Name))
-	description += valueList(spec.ValueDocs(f.StructField), description)
+	description += valueList(new(spec.Language).ValueDocs(f.StructField), description)
 	description += g.exampleOf(t, f)
 	if alias := f.Tag.Get("alias"); alias != "" {
 		description += " Older name: `" + alias + "`."

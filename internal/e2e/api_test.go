@@ -20,8 +20,8 @@ import (
 // publicPackages are the packages that programs of others may import. Each of them is a promise:
 // docs/go.md describes them.
 var publicPackages = []string{
-	facade, "index", "index/indextest", "index/store", "loader", "memory", "memory/search", "memory/store", "memory/storetest",
-	"memory/transcript", "model", "model/modeltest", "runtime", "spec", "spec/chat", "spec/diag", "spec/source", "spec/value",
+	facade, "command", "index", "index/indextest", "index/store", "loader", "memory", "memory/search", "memory/store", "memory/storetest",
+	"memory/transcript", "model", "model/modeltest", "part", "runtime", "spec", "spec/chat", "spec/diag", "spec/source", "spec/value",
 	"steps", "tool", "tool/tooltest", "validate",
 }
 

@@ -194,7 +194,7 @@ func TestUppercaseIsDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := readLanguage(string(schema), nil)
+	l, err := readLanguage(nil, string(schema), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 // language describes the documents: the structs of package spec with the
 // descriptions of the JSON schema.
 type language struct {
+	*spec.Language
 	docs         map[string]definition
 	kinds        []*lint.Kind
 	unions       []spec.Union
@@ -64,7 +65,7 @@ type field struct {
 }
 
 // readLanguage reads the descriptions and the structs.
-func readLanguage(schema string, kinds []*lint.Kind) (*language, error) {
+func readLanguage(of *spec.Language, schema string, kinds []*lint.Kind) (*language, error) {
 	docs := map[string]definition{}
 	for _, text := range append(schemasOf(kinds), schema) { // that of documents takes precedence
 		var read struct {
@@ -75,7 +76,7 @@ func readLanguage(schema string, kinds []*lint.Kind) (*language, error) {
 		}
 		maps.Copy(docs, read.Definitions)
 	}
-	l := &language{docs: docs, kinds: kinds, unions: spec.Unions(), structs: map[reflect.Type]*structType{}, specialTypes: specialTypes()}
+	l := &language{Language: of, docs: docs, kinds: kinds, unions: spec.Unions(), structs: map[reflect.Type]*structType{}, specialTypes: specialTypes()}
 	l.addStruct(reflect.TypeFor[spec.Application](), "", nil)
 	l.addStruct(reflect.TypeFor[spec.SecretReference](), "", nil)
 	for i := range l.unions {
@@ -90,8 +91,8 @@ func readLanguage(schema string, kinds []*lint.Kind) (*language, error) {
 }
 
 // mustReadLanguage is readLanguage for the schemas of the program. It panics if one is invalid.
-func mustReadLanguage(schema string, kinds []*lint.Kind) *language {
-	l, err := readLanguage(schema, kinds)
+func mustReadLanguage(of *spec.Language, schema string, kinds []*lint.Kind) *language {
+	l, err := readLanguage(of, schema, kinds)
 	if err != nil {
 		panic(err)
 	}
@@ -171,12 +172,12 @@ func (l *language) addFields(c *structType, t reflect.Type, doc definition) {
 		case tagged && len(doc.Properties) > 1 && doc.Properties[name].Description == "":
 			continue // The tag `without` of an embedded struct removed the key: the schema describes all others.
 		case tagged && name != "-" && f.IsExported():
-			made := &field{name: name, goType: f.Type, doc: doc.Properties[name].Description, owner: c, syntax: f.Tag.Get("syntax"), enumDocs: spec.ValueDocs(f),
+			made := &field{name: name, goType: f.Type, doc: doc.Properties[name].Description, owner: c, syntax: f.Tag.Get("syntax"), enumDocs: l.ValueDocs(f),
 				isOutput: f.Tag.Get("binds") == "outputs", isArgument: name == "inputs" || f.Tag.Get("arguments") == "true",
 				required: slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required") &&
 					(len(doc.Properties) < 2 || slices.Contains(doc.Required, name))}
 			made.defaultText, made.hasDefault = f.Tag.Lookup("default")
-			for rule := range strings.SplitSeq(spec.ValidateTag(f), ",") {
+			for rule := range strings.SplitSeq(l.ValidateTag(f), ",") {
 				if words, ok := strings.CutPrefix(rule, "oneof="); ok {
 					made.enum = strings.Fields(words)
 				}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/lint"
 	"github.com/qtype-dev/qtype/internal/lsp/protocol"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // Options configure a server.
@@ -50,7 +51,7 @@ const shutdownTimeout = 2 * time.Second
 // When it returns, everything it started has ended except a blocked read of in.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, opts Options) error {
 	// The descriptions are half of a megabyte: they are read with the first file, not before the editor has an answer.
-	lang := sync.OnceValue(func() *language { return mustReadLanguage(opts.Schema, opts.Kinds) })
+	lang := sync.OnceValue(func() *language { return mustReadLanguage(spec.LanguageOf(ctx), opts.Schema, opts.Kinds) })
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := newServer(lang, opts)

@@ -37,7 +37,7 @@ func Fields(t reflect.Type) []Field {
 	for _, f := range fieldsOf(t) {
 		key := f.Tag.Get("yaml")
 		fields = append(fields, Field{
-			StructField: f, Owner: ownerOf(t, key), Key: key, Rules: spec.ValidateTag(f),
+			StructField: f, Owner: ownerOf(t, key), Key: key, Rules: new(spec.Language).ValidateTag(f),
 			Required: f.Tag.Get("jsonschema") == "required" && !isOptional(t, key),
 		})
 	}

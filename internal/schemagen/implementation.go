@@ -72,7 +72,7 @@ func (g *generator) addArguments(t reflect.Type) string {
 		}
 		def.Properties.Set(f.Key, key)
 	}
-	g.definitions[t.Name()] = def
+	g.definitions[t.Name()], g.described[t.Name()] = def, t
 	return t.Name()
 }
 

@@ -53,25 +53,46 @@ type generator struct {
 	structs     map[string]reflect.Type // the structs of package spec in the schema, by name
 	isMapping   bool                    // an Approval is described as a mapping
 	docs        docs
+	language    *spec.Language
+	described   map[string]reflect.Type // structs, and those of arguments, by name
 }
 
 // Generate returns the schema of documents as indented JSON. dir is the folder with
 // the source of package spec, which contains the descriptions. The result is
 // deterministic.
 func Generate(dir string) ([]byte, error) {
-	g, err := newGenerator(dir)
+	comments, err := readDocs(dir)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the descriptions in %s: %w", dir, err)
 	}
+	return newGenerator(comments, nil).documents()
+}
+
+// Extend returns the schema of the documents of a language. generated is the result of Generate, whose descriptions it has.
+func Extend(generated string, l *spec.Language) (string, error) {
+	first := newGenerator(docs{}, l)
+	if _, err := first.documents(); err != nil {
+		return "", err
+	}
+	comments, err := docsOf(generated, first.described)
+	if err != nil {
+		return "", err
+	}
+	text, err := newGenerator(comments, l).documents()
+	return string(text), err
+}
+
+// documents returns the schema of documents.
+func (g *generator) documents() ([]byte, error) {
 	g.addStruct(reflect.TypeFor[spec.Application]())
 	g.addStruct(reflect.TypeFor[spec.SecretReference]())
-	for _, u := range spec.Unions() {
+	for _, u := range g.language.Unions() {
 		g.addUnion(u)
 	}
 	g.definitions[defReference] = reference()
 	g.definitions[defStepItem] = stepItem()
 	g.definitions[defApproved] = g.approved()
-	g.definitions[defDocument] = document()
+	g.definitions[defDocument] = g.document()
 	return g.finish(jsonschema.Schema{ID: ID, Title: "qtype document", Ref: refTo(defDocument).Ref})
 }
 
@@ -87,23 +108,22 @@ func GenerateEvaluations(dir string) ([]byte, error) {
 
 // generateStruct returns the schema of files that contain one struct.
 func generateStruct(dir string, t reflect.Type, root jsonschema.Schema) ([]byte, error) {
-	g, err := newGenerator(dir)
+	comments, err := readDocs(dir)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the descriptions in %s: %w", dir, err)
 	}
+	g := newGenerator(comments, nil)
 	g.addStruct(t)
 	root.Ref = refTo(t.Name()).Ref
 	return g.finish(root)
 }
 
-func newGenerator(dir string) (*generator, error) {
-	comments, err := readDocs(dir)
-	if err != nil {
-		return nil, fmt.Errorf("read the descriptions in %s: %w", dir, err)
-	}
+func newGenerator(comments docs, l *spec.Language) *generator {
 	g := &generator{
+		language:    l,
 		definitions: jsonschema.Definitions{},
 		structs:     map[string]reflect.Type{},
+		described:   map[string]reflect.Type{},
 		docs:        comments,
 	}
 	g.reflector = &jsonschema.Reflector{
@@ -112,8 +132,9 @@ func newGenerator(dir string) (*generator, error) {
 		RequiredFromJSONSchemaTags: true,
 		LookupComment:              comments.lookup,
 		Mapper:                     g.special,
+		Namer:                      spec.DefinitionName,
 	}
-	return g, nil
+	return g
 }
 
 // finish encodes the schema with a root and the collected definitions.
@@ -135,7 +156,7 @@ func (g *generator) addStruct(t reflect.Type) *jsonschema.Schema {
 			g.definitions[name] = def
 		}
 	}
-	def := g.definitions[t.Name()]
+	def := g.definitions[spec.DefinitionName(t)]
 	adapt(def, t)
 	return def
 }

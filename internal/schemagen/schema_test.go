@@ -12,11 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/qtype-dev/qtype/internal/authoring"
 	"github.com/qtype-dev/qtype/internal/schemagen"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/internal/testkit/diagtest"
 )
 
@@ -35,6 +37,15 @@ func TestSchema_UpToDate(t *testing.T) {
 	again, err := schemagen.Generate("../../spec")
 	if err != nil || !bytes.Equal(again, want) {
 		t.Error("two runs gave different schemas")
+	}
+}
+
+// TestExtend makes the schema without the source of package spec: the descriptions are in the generated one.
+func TestExtend(t *testing.T) {
+	got, err := schemagen.Extend(authoring.Schema(), nil)
+	testkit.Must(t, err)
+	if diff := cmp.Diff(authoring.Schema(), got); diff != "" {
+		t.Error(diff)
 	}
 }
 

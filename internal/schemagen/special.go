@@ -76,13 +76,14 @@ func (g *generator) named(t reflect.Type) *jsonschema.Schema {
 	if reflect.PointerTo(t).Implements(reflect.TypeFor[spec.Reference]()) {
 		return refTo(defReference)
 	}
-	for _, u := range spec.Unions() {
+	for _, u := range g.language.Unions() {
 		if u.Type == t {
 			return refTo(unionName(u))
 		}
 	}
-	if t.Kind() == reflect.Struct && t.PkgPath() == reflect.TypeFor[spec.Application]().PkgPath() {
-		g.structs[t.Name()] = t
+	if t.Kind() == reflect.Struct {
+		name := spec.DefinitionName(t)
+		g.structs[name], g.described[name] = t, t
 	}
 	return nil
 }
@@ -184,7 +185,7 @@ func stepItem() *jsonschema.Schema {
 
 // document returns the schema of an application or of one of the five lists. The
 // first element decides which list it is.
-func document() *jsonschema.Schema {
+func (g *generator) document() *jsonschema.Schema {
 	list := func(name string) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "array", Items: refTo(name)}
 	}
@@ -197,10 +198,10 @@ func document() *jsonschema.Schema {
 		when *jsonschema.Schema
 		name string
 	}{
-		{first(untagged("Auth")), "Auth"},
-		{first(tagged("Auth")), "Auth"},
-		{first(tagged("Tool")), "Tool"},
-		{first(tagged("ModelEntity")), "ModelEntity"},
+		{first(g.untagged("Auth")), "Auth"},
+		{first(g.tagged("Auth")), "Auth"},
+		{first(g.tagged("Tool")), "Tool"},
+		{first(g.tagged("ModelEntity")), "ModelEntity"},
 		{first(&jsonschema.Schema{Type: "object", Required: []string{"properties"}}), "CustomType"},
 	} {
 		kinds = &jsonschema.Schema{If: c.when, Then: list(c.name), Else: kinds}
@@ -217,8 +218,8 @@ func document() *jsonschema.Schema {
 func unionName(u spec.Union) string { return u.Type.Name() }
 
 // unionOf returns the union with a definition name.
-func unionOf(name string) spec.Union {
-	for _, u := range spec.Unions() {
+func (g *generator) unionOf(name string) spec.Union {
+	for _, u := range g.language.Unions() {
 		if unionName(u) == name {
 			return u
 		}

@@ -34,7 +34,7 @@ func (g *generator) applyTags() error {
 			if !ok {
 				return fmt.Errorf("the schema of %s has no key %s", name, f.Tag.Get("yaml"))
 			}
-			if err := applyTag(key, f); err != nil {
+			if err := g.applyTag(key, f); err != nil {
 				return fmt.Errorf("%s.%s: %w", name, f.Name, err)
 			}
 			if alias := f.Tag.Get("alias"); alias != "" {
@@ -54,17 +54,17 @@ func deprecated(key *jsonschema.Schema, name string) *jsonschema.Schema {
 }
 
 // applyTag adds the default and rules of one field.
-func applyTag(key *jsonschema.Schema, f reflect.StructField) error {
+func (g *generator) applyTag(key *jsonschema.Schema, f reflect.StructField) error {
 	if text, ok := f.Tag.Lookup("default"); ok {
 		key.Default = typed(key.Type, text)
 	}
-	for rule := range strings.SplitSeq(spec.ValidateTag(f), ",") {
+	for rule := range strings.SplitSeq(g.language.ValidateTag(f), ",") {
 		if err := applyRule(key, rule); err != nil {
 			return err
 		}
 	}
 	loosen(key, f.Type.Kind() == reflect.Pointer)
-	if docs := spec.ValueDocs(f); docs != nil {
+	if docs := g.language.ValueDocs(f); docs != nil {
 		enum := key.AnyOf[0]
 		texts := make([]string, len(enum.Enum))
 		for i, v := range enum.Enum {

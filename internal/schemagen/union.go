@@ -27,7 +27,7 @@ func (g *generator) addUnion(u spec.Union) {
 		if u.TagOptional {
 			when = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{when, untaggedCase(u, c)}}
 		}
-		union.AllOf = append(union.AllOf, &jsonschema.Schema{If: when, Then: refTo(t.Name())})
+		union.AllOf = append(union.AllOf, &jsonschema.Schema{If: when, Then: refTo(spec.DefinitionName(t))})
 	}
 	tag.Extras = map[string]any{"enumDescriptions": texts}
 	union.Properties.Set("type", tag)
@@ -63,10 +63,10 @@ func hasTag(tag string) *jsonschema.Schema {
 }
 
 // tagged matches mappings with one of the union's tags.
-func tagged(union string) *jsonschema.Schema {
+func (g *generator) tagged(union string) *jsonschema.Schema {
 	s := &jsonschema.Schema{Type: "object", Required: []string{"type"}, Properties: jsonschema.NewProperties()}
 	var tags []any
-	for _, c := range unionOf(union).Cases {
+	for _, c := range g.unionOf(union).Cases {
 		tags = append(tags, c.Tag)
 	}
 	s.Properties.Set("type", &jsonschema.Schema{Enum: tags})
@@ -75,10 +75,10 @@ func tagged(union string) *jsonschema.Schema {
 
 // untagged matches mappings without `type` that have a key of a case of the union,
 // except the id that all entities have.
-func untagged(union string) *jsonschema.Schema {
+func (g *generator) untagged(union string) *jsonschema.Schema {
 	s := noTag()
 	keys := map[string]bool{}
-	for _, c := range unionOf(union).Cases {
+	for _, c := range g.unionOf(union).Cases {
 		for _, k := range keysOf(structOf(c)) {
 			keys[k] = k != "id"
 		}

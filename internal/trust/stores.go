@@ -18,6 +18,8 @@ func (p *Policy) Store(address string) error {
 			path = strings.TrimPrefix(rest, "//")
 		}
 		return p.Write(path)
+	case !strings.HasPrefix(rest, "//"): // a part of another module, whose files are not known here
+		return p.Service("of a store")
 	}
 	return p.Database(address)
 }

@@ -24,7 +24,11 @@ how to set them up.`,
 			for _, other := range c.Root().Commands() {
 				commands = append(commands, other.Name())
 			}
-			return lsp.Serve(c.Context(), s.In, s.Out, lsp.Options{Version: cli.Version(), Schema: authoring.Schema(),
+			schema, err := authoring.SchemaOf(c.Context())
+			if err != nil {
+				return err
+			}
+			return lsp.Serve(c.Context(), s.In, s.Out, lsp.Options{Version: cli.Version(), Schema: schema,
 				Kinds: authoring.FileKinds(authoring.Options{}), Commands: commands, Remote: remote, Today: today})
 		},
 	}

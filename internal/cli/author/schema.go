@@ -21,7 +21,7 @@ func NewSchema(s *cli.Streams) *cobra.Command {
   # then, as the first line of a document:
   # yaml-language-server: $schema=schema.json`,
 		Args: cli.Arguments(),
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
 			switch {
 			case tests && evaluations:
 				return terminal.Usagef("--tests and --evaluations exclude each other")
@@ -30,7 +30,11 @@ func NewSchema(s *cli.Streams) *cobra.Command {
 			case evaluations:
 				return s.WriteTo(output, eval.Schema())
 			}
-			return s.WriteTo(output, authoring.Schema())
+			schema, err := authoring.SchemaOf(c.Context())
+			if err != nil {
+				return err
+			}
+			return s.WriteTo(output, schema)
 		},
 	}
 	c.Flags().BoolVar(&tests, "tests", false, "print the schema of test files")

@@ -17,26 +17,11 @@ import (
 	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/storage"
 	"github.com/qtype-dev/qtype/memory/store"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // forms lists the forms of an address, for error messages.
 const forms = "memory:, sqlite:PATH, postgres://…, postgresql://…, redis://… and rediss://…"
-
-// kind is a type of store that documents can declare.
-type kind struct {
-	name    string
-	schemes []string
-}
-
-// kinds lists the types of stores, whether or not the program has them.
-func kinds() []kind {
-	return []kind{
-		{"memory", []string{"memory"}},
-		{"sqlite", []string{"sqlite", "file"}},
-		{"postgres", []string{"postgres", "postgresql"}},
-		{"redis", []string{"redis", "rediss"}},
-	}
-}
 
 // Openers are the stores that a program can open, by the types of stores that documents declare.
 type Openers map[string]Opener
@@ -48,15 +33,6 @@ type Opener func(address string, warn func(string)) (store.Store, error)
 // Core returns the table of the stores of the core. The caller may add others.
 func Core() Openers {
 	return Openers{"memory": openMemory, "sqlite": openSQLite}
-}
-
-// TypeOf returns the type of the store at an address, such as redis; empty if it has none.
-func TypeOf(address string) string {
-	scheme, _, found := strings.Cut(address, ":")
-	if i := slices.IndexFunc(kinds(), func(k kind) bool { return slices.Contains(k.schemes, scheme) }); found && i >= 0 {
-		return kinds()[i].name
-	}
-	return ""
 }
 
 // Option changes how stores are opened.
@@ -104,14 +80,18 @@ func Open(address string, opts ...Option) (store.Store, error) {
 }
 
 func open(address string, o options) (store.Store, error) {
-	if name := TypeOf(address); name != "" {
-		opener, found := o.among[name]
-		if !found {
-			return nil, storage.Location(name).Unavailable((&parts.MissingError{Kind: parts.Store, Name: name}).Error())
-		}
-		return opener(address, o.warn)
-	}
 	scheme, _, found := strings.Cut(address, ":")
+	name := scheme // of a type that the program adds
+	known, declared := new(spec.Language).StoreAt(scheme)
+	if declared {
+		name = known.Name
+	}
+	switch opener := o.among[name]; {
+	case found && opener != nil:
+		return opener(address, o.warn)
+	case found && declared:
+		return nil, storage.Location(name).Unavailable((&parts.MissingError{Kind: parts.Store, Name: name}).Error())
+	}
 	if !found || strings.ContainsFunc(scheme, notLetter) { // it may hold a password
 		return nil, storage.Location("store").Unavailable("invalid address; use one of " + forms)
 	}
@@ -153,16 +133,18 @@ func openSQLite(address string, _ func(string)) (store.Store, error) {
 	return AsStore(sqlite.Open(path))
 }
 
-// Address returns the address of a store that a document declares by its type
-// (memory, sqlite, postgres or redis) and a URL.
-func Address(name, url string) (string, error) {
+// Address returns the address of a store that a document declares by its type, which the language or among has, and a URL.
+func Address(among Openers, name, url string) (string, error) {
 	location := storage.Location(name)
-	i := slices.IndexFunc(kinds(), func(k kind) bool { return k.name == name })
-	if i < 0 {
-		return "", location.Unavailable("unknown type of store; use memory, sqlite, postgres or redis")
+	kind, declared := new(spec.Language).StoreType(name)
+	if !declared { // a type that the program adds
+		if among[name] == nil {
+			return "", location.Unavailable("unknown type of store; use memory, sqlite, postgres or redis")
+		}
+		kind.Schemes = []string{name}
 	}
 	scheme, _, found := strings.Cut(url, ":")
-	matches := found && slices.Contains(kinds()[i].schemes, scheme)
+	matches := found && slices.Contains(kind.Schemes, scheme)
 	switch {
 	case name == "memory" && (url == "" || url == "memory:"):
 		return "memory:", nil
@@ -174,9 +156,10 @@ func Address(name, url string) (string, error) {
 		return "sqlite:" + url, nil
 	case name == "sqlite":
 		return "", location.Unavailable("its URL must be the path of a file, or begin with sqlite: or file:")
+	case !declared:
+		return "", location.Unavailable("its URL must begin with " + name + ":")
 	}
-	schemes := kinds()[i].schemes
-	return "", location.Unavailable("its URL must begin with " + schemes[0] + ":// or " + schemes[1] + "://")
+	return "", location.Unavailable("its URL must begin with " + strings.Join(kind.Schemes, ":// or ") + "://")
 }
 
 // Location names the place where a store keeps its data, without credentials.

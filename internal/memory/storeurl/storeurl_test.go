@@ -90,9 +90,11 @@ func TestAddress(t *testing.T) {
 		{kind: "postgres", url: "redis://u:" + secret + "@h", err: "its URL must begin with postgres://"},
 		{kind: "redis", url: "rediss://h", want: "rediss://h"},
 		{kind: "redis", url: secret, err: "its URL must begin with redis://"},
+		{kind: "own", url: "own:a", want: "own:a"},
+		{kind: "own", url: secret, err: "its URL must begin with own:"},
 		{kind: "mysql", err: "use memory, sqlite, postgres or redis"},
 	} {
-		got, err := storeurl.Address(test.kind, test.url)
+		got, err := storeurl.Address(storeurl.Openers{"own": storeurl.Core()["memory"]}, test.kind, test.url)
 		if got != test.want || (err != nil) != (test.err != "") ||
 			err != nil && (!strings.Contains(err.Error(), test.err) || strings.Contains(err.Error(), secret)) {
 			t.Errorf("%s %s: %q, %v", test.kind, test.url, got, err)

@@ -1,0 +1,45 @@
+// Package part adds parts of other modules to a program: what documents can name, with what implements it.
+//
+// A part is declared once. Checks, the JSON schema, editors, the reference and runs read the declaration. A main function
+// passes the parts to command.Main; a program that opens documents itself reads them with the context of With.
+package part
+
+import (
+	"context"
+
+	"github.com/qtype-dev/qtype/memory/store"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
+)
+
+// Part is something that documents can name. The zero value is not usable.
+type Part struct{ add func(*runtime.Parts) error }
+
+// Store returns a type of stores for memories, and what opens a store at an address, which begins with the name and a colon. open
+// accesses files and servers when they are first used.
+func Store(name, doc string, open func(address string) (store.Store, error)) Part {
+	return Part{func(p *runtime.Parts) error {
+		p.Stores[name] = func(address string, _ func(string)) (store.Store, error) { return open(address) }
+		return p.Language.AddStore(spec.StoreType{Name: name, Doc: doc})
+	}}
+}
+
+// Add adds parts to a table, which it changes. A name that is used already is an error.
+func Add(to *runtime.Parts, parts ...Part) error {
+	to.Language = to.Language.Clone()
+	for _, p := range parts {
+		if err := p.add(to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// With returns a context in which documents are read and run with parts, in addition to those of the context.
+func With(ctx context.Context, parts ...Part) (context.Context, error) {
+	table := runtime.PartsOf(ctx).Clone()
+	if err := Add(&table, parts...); err != nil {
+		return nil, err
+	}
+	return runtime.WithParts(ctx, table), nil
+}

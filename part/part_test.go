@@ -1,0 +1,65 @@
+package part_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
+	"github.com/qtype-dev/qtype/part"
+	"github.com/qtype-dev/qtype/runtime"
+)
+
+func own(name string) part.Part {
+	return part.Store(name, "a store", func(string) (store.Store, error) { return memory.NewInProcess(), nil })
+}
+
+func open(ctx context.Context, file string) (*runtime.App, error) {
+	ctx, err := part.With(ctx, own("shelf"))
+	if err != nil {
+		return nil, err
+	}
+	return qtype.Open(ctx, file)
+}
+
+// TestWith reads a document with a part, and without.
+func TestWith(t *testing.T) {
+	const document = `id: own
+stores: [{id: mine, type: shelf, url: "shelf:a"}]
+memories: [{id: talk, store: mine}]
+models: [{type: Model, id: m, provider: mock}]
+flows:
+  - id: main
+    variables: [{id: text, type: text}, {id: answer, type: text}]
+    inputs: [text]
+    outputs: [answer]
+    steps: [{type: LLMInference, id: ask, model: m, memory: talk, inputs: [text], outputs: [answer]}]
+`
+	file := testkit.WriteFile(t, "own.qtype.yaml", document)
+	app, err := open(t.Context(), file)
+	testkit.Must(t, err)
+	testkit.Must(t, app.Close(t.Context()))
+	if _, err := qtype.Open(t.Context(), file); err == nil || !strings.Contains(err.Error(), `"type" cannot be "shelf"`) {
+		t.Errorf("without the part: %v", err)
+	}
+}
+
+// TestWith_Names: a name that is taken, or that no document can have, is an error.
+func TestWith_Names(t *testing.T) {
+	for _, test := range []struct {
+		parts []part.Part
+		want  string
+	}{
+		{[]part.Part{own("sqlite")}, `store type "sqlite": the store type sqlite has the name or the scheme already`},
+		{[]part.Part{own("rediss")}, `store type "rediss": the store type redis has the name or the scheme already`},
+		{[]part.Part{own("shelf"), own("shelf")}, `store type "shelf": the store type shelf has`},
+		{[]part.Part{own("My store")}, `store type "My store": a name has lower-case letters and digits`},
+	} {
+		if _, err := part.With(t.Context(), test.parts...); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("got %v, want %s", err, test.want)
+		}
+	}
+}

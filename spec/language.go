@@ -1,0 +1,148 @@
+package spec
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Language is what documents can say: the declarations of this package, and those that a program
+// adds for parts of its own. The zero value and nil add nothing. A program adds declarations before
+// it reads a document; after that the language may be used concurrently.
+type Language struct {
+	stores []StoreType
+	cases  map[reflect.Type][]Case // alternatives of unions, by the interface of the union
+}
+
+// StoreType declares a value of the key `type` of stores.
+type StoreType struct {
+	Name    string   // the value
+	Doc     string   // what it is, as a phrase for the manual and the editor
+	Schemes []string // of its addresses, the preferred one first; that of an added type is its name
+}
+
+// Clone returns a copy, to which declarations can be added.
+func (l *Language) Clone() *Language {
+	if l == nil {
+		return new(Language)
+	}
+	return &Language{stores: slices.Clone(l.stores)}
+}
+
+type languageKey struct{}
+
+// WithLanguage returns a context in which documents are read in a language.
+func WithLanguage(ctx context.Context, l *Language) context.Context {
+	return context.WithValue(ctx, languageKey{}, l)
+}
+
+// LanguageOf returns the language of a context; nil, which adds nothing, if it has none.
+func LanguageOf(ctx context.Context) *Language {
+	l, _ := ctx.Value(languageKey{}).(*Language)
+	return l
+}
+
+// AddStore adds a type of stores. Its addresses have its name as their scheme.
+func (l *Language) AddStore(t StoreType) error {
+	if err := checkName(t.Name); err != nil {
+		return fmt.Errorf("store type %w", err)
+	}
+	if other, found := l.StoreAt(t.Name); found {
+		return fmt.Errorf("store type %q: the store type %s has the name or the scheme already", t.Name, other.Name)
+	}
+	t.Schemes = []string{t.Name}
+	l.stores = append(l.stores, t)
+	return nil
+}
+
+// checkName returns an error unless a name that a document writes is lower-case letters and digits.
+func checkName(name string) error {
+	if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789") != "" || name[0] <= '9' {
+		return fmt.Errorf("%q: a name has lower-case letters and digits, and begins with a letter", name)
+	}
+	return nil
+}
+
+// StoreTypes lists the types of stores. The caller must not change the list.
+func (l *Language) StoreTypes() []StoreType {
+	all := []StoreType{
+		{"memory", "in the process, lost when it ends", []string{"memory"}},
+		{"postgres", "a PostgreSQL database", []string{"postgres", "postgresql"}},
+		{"redis", "a Redis or Valkey server", []string{"redis", "rediss"}},
+		{"sqlite", "a file", []string{"sqlite", "file"}},
+	}
+	if l == nil {
+		return all
+	}
+	return append(all, l.stores...)
+}
+
+// StoreType finds a type of stores by its name.
+func (l *Language) StoreType(name string) (StoreType, bool) {
+	return findRow(l.StoreTypes(), func(t StoreType) bool { return t.Name == name })
+}
+
+// StoreAt finds a type of stores by a scheme of its addresses.
+func (l *Language) StoreAt(scheme string) (StoreType, bool) {
+	return findRow(l.StoreTypes(), func(t StoreType) bool { return slices.Contains(t.Schemes, scheme) })
+}
+
+// ValidateTag returns the validator rules of a field. The rules `provider`, `hosted`, `policy`
+// and `store` are expanded to a `oneof` with the names of their rows.
+func (l *Language) ValidateTag(f reflect.StructField) string {
+	rules := strings.Split(f.Tag.Get("validate"), ",")
+	for i, rule := range rules {
+		if docs := l.rowDocs(rule); docs != nil {
+			names := make([]string, len(docs))
+			for j, d := range docs {
+				names[j] = d.name
+			}
+			rules[i] = "oneof=" + strings.Join(names, " ")
+		}
+	}
+	return strings.Join(rules, ",")
+}
+
+// ValueDocs describes the values of a field with a fixed set of values, by the
+// value; nil where their names are all there is.
+func (l *Language) ValueDocs(f reflect.StructField) map[string]string {
+	rows := l.rowDocs(f.Tag.Get("validate"))
+	if rows == nil {
+		return nil
+	}
+	docs := map[string]string{}
+	for _, r := range rows {
+		docs[r.name] = r.doc
+	}
+	return docs
+}
+
+// rowDoc describes one value of a key whose values are rows of a table.
+type rowDoc struct{ name, doc string }
+
+// rowDocs lists the values of a validator rule of this package; nil
+// for other rules.
+func (l *Language) rowDocs(rule string) []rowDoc {
+	var docs []rowDoc
+	switch rule {
+	case "provider":
+		for _, p := range Providers() {
+			docs = append(docs, rowDoc{p.Name, p.Doc})
+		}
+	case "hosted":
+		for _, k := range HostedKinds() {
+			docs = append(docs, rowDoc{k.Name, k.Doc})
+		}
+	case "policy":
+		for _, p := range Policies() {
+			docs = append(docs, rowDoc{string(p.Name), p.Doc})
+		}
+	case "store":
+		for _, t := range l.StoreTypes() {
+			docs = append(docs, rowDoc{t.Name, t.Doc})
+		}
+	}
+	return docs
+}
