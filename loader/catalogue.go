@@ -67,7 +67,7 @@ func (f *loadState) setCatalogue(document *spec.Document, path string) {
 		m := e.Base()
 		m.Catalogue = rows
 		if name, ok := f.opts.Models[m.ID]; ok {
-			replaceModel(m, name)
+			f.replaceModel(m, name)
 		}
 		m.Elsewhere = f.serverOf(m)
 	}
@@ -86,13 +86,14 @@ func chargedRankers(flows []*spec.Flow) (rankers []spec.ChargedRanker) {
 }
 
 // replaceModel gives a model another name, or PROVIDER/NAME.
-func replaceModel(m *spec.Model, name string) {
+func (f *loadState) replaceModel(m *spec.Model, name string) {
 	m.ModelID = name
 	if provider, rest, ok := strings.Cut(name, "/"); ok {
-		if _, known := spec.LookupProvider(provider); known {
+		if _, known := f.language.Provider(provider); known {
 			m.ModelID = rest
 			if provider != m.Provider { // the address and the protocol are those of the old one
 				m.Provider, m.BaseURL, m.API, m.Deployment, m.APIVersion = provider, "", "", "", ""
+				f.language.Link(m)
 			}
 		}
 	}
@@ -101,7 +102,7 @@ func replaceModel(m *spec.Model, name string) {
 // serverOf returns the address that a variable of the environment has for the server of a model,
 // empty for none.
 func (f *loadState) serverOf(m *spec.Model) string {
-	row, ok := spec.LookupProvider(m.Provider)
+	row, ok := m.ProviderRow()
 	if !ok || m.BaseURL != "" {
 		return ""
 	}
@@ -217,9 +218,9 @@ func (f *loadState) catalogueRows(list *node) []catalogue.Model {
 			f.diags.add(ruleCatalogue.At(item.head(), "another row has the provider %s and the id %s; remove one of them", row.Provider, row.ID))
 		}
 		seen[name] = true
-		if !isProvider(row.Provider) && row.BaseURL == "" {
+		if !f.isProvider(row.Provider) && row.BaseURL == "" {
 			found := ruleCatalogue.At(item.get("provider").head(), "no model has the provider %q, so the row has no effect", row.Provider).
-				WithSeverity(diag.Warning).WithNearest(row.Provider, providerNames())
+				WithSeverity(diag.Warning).WithNearest(row.Provider, f.providerNames())
 			if found.Suggestion == "" {
 				found = found.WithHint("write a provider of docs/models.md, or a base_url in the row")
 			}
@@ -232,14 +233,14 @@ func (f *loadState) catalogueRows(list *node) []catalogue.Model {
 
 // isProvider reports whether models can be of a provider of the catalogue: one of a document, or
 // of the built-in rows, whose servers are known by their addresses.
-func isProvider(name string) bool {
-	_, known := spec.LookupProvider(name)
+func (f *loadState) isProvider(name string) bool {
+	_, known := f.language.Provider(name)
 	return known || (*catalogue.Catalogue)(nil).HasProvider(name)
 }
 
 // providerNames lists the providers of documents, and the hosts that the catalogue knows.
-func providerNames() (names []string) {
-	for _, p := range spec.Providers() {
+func (f *loadState) providerNames() (names []string) {
+	for _, p := range f.language.Providers() {
 		names = append(names, p.Name)
 	}
 	for _, s := range catalogue.Servers() {

@@ -80,6 +80,7 @@ func (d *decoder) checkEntity(n *node, made spec.Node, title string) {
 	case *spec.CustomType:
 		d.declared[e.ID] = true
 	case spec.ModelEntity:
+		d.language.Link(e.Base())
 		d.checkModelID(n, e.Base(), title)
 	case *spec.CategoryFeedback:
 		d.checkCategories(n)
@@ -108,7 +109,7 @@ func isSet(n *node, key string, filled bool) bool {
 // checkModelID reports a missing model_id if the provider requires one: otherwise the
 // document's id would be sent, which the provider does not know.
 func (d *decoder) checkModelID(n *node, m *spec.Model, title string) {
-	if p, _ := spec.LookupProvider(m.Provider); !p.ModelIDRequired {
+	if p, _ := m.ProviderRow(); !p.ModelIDRequired {
 		return
 	}
 	at := n.get("provider")

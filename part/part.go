@@ -7,7 +7,9 @@ package part
 import (
 	"context"
 
+	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/memory/store"
+	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -21,6 +23,17 @@ func Store(name, doc string, open func(address string) (store.Store, error)) Par
 	return Part{func(p *runtime.Parts) error {
 		p.Stores[name] = func(address string, _ func(string)) (store.Store, error) { return open(address) }
 		return p.Language.AddStore(spec.StoreType{Name: name, Doc: doc})
+	}}
+}
+
+// Provider returns a provider of models, with what makes its chat models and its embedding models; one of them may be nil. The row
+// has at least Name, Doc, BaseURL, and BaseURLDoc if a document may set base_url. Retries, rate limits, prices, truncation and structured
+// output are added to what they return.
+func Provider(row spec.Provider, chat func(model.Connection) (model.Chat, error), embedder func(model.Connection) (model.Embedder, error)) Part {
+	return Part{func(p *runtime.Parts) error {
+		row.NoChat, row.Embeddings = chat == nil, embedder != nil
+		p.Models[row.Name] = provider.Own(chat, embedder)
+		return p.Language.AddProvider(row)
 	}}
 }
 

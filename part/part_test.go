@@ -11,6 +11,7 @@ import (
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/part"
 	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 func own(name string) part.Part {
@@ -56,6 +57,8 @@ func TestWith_Names(t *testing.T) {
 		{[]part.Part{own("sqlite")}, `store type "sqlite": the store type sqlite has the name or the scheme already`},
 		{[]part.Part{own("rediss")}, `store type "rediss": the store type redis has the name or the scheme already`},
 		{[]part.Part{own("shelf"), own("shelf")}, `store type "shelf": the store type shelf has`},
+		{[]part.Part{part.Provider(spec.Provider{Name: "openai", BaseURL: "http://h"}, nil, nil)}, `provider "openai": there is a provider of the name already`},
+		{[]part.Part{part.Provider(spec.Provider{Name: "mine"}, nil, nil)}, `provider "mine": the row has no BaseURL`},
 		{[]part.Part{own("My store")}, `store type "My store": a name has lower-case letters and digits`},
 	} {
 		if _, err := part.With(t.Context(), test.parts...); err == nil || !strings.Contains(err.Error(), test.want) {

@@ -28,7 +28,7 @@ func knownSecrets(app *spec.Application, opts Options) *redact.Redactor {
 		})
 	}
 	names := []string{"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"}
-	for _, p := range spec.Providers() {
+	for _, p := range opts.Parts.Language.Providers() {
 		names = append(names, p.KeyEnv...)
 	}
 	for _, name := range names {

@@ -12,7 +12,7 @@ import (
 // its name there. It is false for an unknown name. A model of a server that is not listed has
 // the limits of the model of that name; only rows of the user give it prices.
 func (m *Model) Known() (*catalogue.Model, bool) {
-	row, ok := LookupProvider(m.Provider)
+	row, ok := m.ProviderRow()
 	if !ok || row.Client == MockClient || row.Client == LocalClient {
 		return nil, false
 	}
@@ -35,7 +35,7 @@ func providerOf(row Provider) string { return strings.TrimPrefix(row.Name, "lang
 // Service returns the provider of the catalogue whose own service answers the model's calls. It
 // is empty for another server, whether the document or the environment names it.
 func (m *Model) Service() string {
-	row, ok := LookupProvider(m.Provider)
+	row, ok := m.ProviderRow()
 	if !ok || row.Client == MockClient || row.Client == LocalClient {
 		return ""
 	}

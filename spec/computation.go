@@ -57,7 +57,7 @@ func (p *StepPlan) callsQuickMock() bool {
 
 // isQuickMock reports whether the model is a mock whose calls never wait, nor fail and are repeated.
 func (m *Model) isQuickMock() bool {
-	row, _ := LookupProvider(m.Provider)
+	row, _ := m.ProviderRow()
 	waits := func(r *MockRule) bool { return r.Delay > 0 || r.Error != "" }
 	return row.Client == MockClient && m.RateLimit == nil && len(m.Fallbacks) == 0 && !slices.ContainsFunc(m.Rules, waits)
 }

@@ -12,8 +12,9 @@ import (
 // adds for parts of its own. The zero value and nil add nothing. A program adds declarations before
 // it reads a document; after that the language may be used concurrently.
 type Language struct {
-	stores []StoreType
-	cases  map[reflect.Type][]Case // alternatives of unions, by the interface of the union
+	stores    []StoreType
+	providers []Provider
+	cases     map[reflect.Type][]Case // alternatives of unions, by the interface of the union
 }
 
 // StoreType declares a value of the key `type` of stores.
@@ -28,7 +29,7 @@ func (l *Language) Clone() *Language {
 	if l == nil {
 		return new(Language)
 	}
-	return &Language{stores: slices.Clone(l.stores)}
+	return &Language{stores: slices.Clone(l.stores), providers: slices.Clone(l.providers)}
 }
 
 type languageKey struct{}
@@ -55,6 +56,45 @@ func (l *Language) AddStore(t StoreType) error {
 	t.Schemes = []string{t.Name}
 	l.stores = append(l.stores, t)
 	return nil
+}
+
+// AddProvider adds a model provider, which is called over the network: its row has a BaseURL.
+func (l *Language) AddProvider(p Provider) error {
+	if err := checkName(p.Name); err != nil {
+		return fmt.Errorf("provider %w", err)
+	}
+	if _, found := l.Provider(p.Name); found {
+		return fmt.Errorf("provider %q: there is a provider of the name already", p.Name)
+	}
+	if p.BaseURL == "" {
+		return fmt.Errorf("provider %q: the row has no BaseURL", p.Name)
+	}
+	p.Client = NativeClient
+	l.providers = append(l.providers, p)
+	return nil
+}
+
+// Providers lists the providers. The caller must not change the list.
+func (l *Language) Providers() []Provider {
+	if l == nil || len(l.providers) == 0 {
+		return Providers()
+	}
+	return slices.Concat(Providers(), l.providers)
+}
+
+// Provider finds a provider by its name.
+func (l *Language) Provider(name string) (Provider, bool) {
+	return findRow(l.Providers(), func(p Provider) bool { return p.Name == name })
+}
+
+// Link sets the row of a model's provider, if the language adds it.
+func (l *Language) Link(m *Model) {
+	if l == nil {
+		return
+	}
+	if i := slices.IndexFunc(l.providers, func(p Provider) bool { return p.Name == m.Provider }); i >= 0 {
+		m.row = &l.providers[i]
+	}
 }
 
 // checkName returns an error unless a name that a document writes is lower-case letters and digits.
@@ -128,7 +168,7 @@ func (l *Language) rowDocs(rule string) []rowDoc {
 	var docs []rowDoc
 	switch rule {
 	case "provider":
-		for _, p := range Providers() {
+		for _, p := range l.Providers() {
 			docs = append(docs, rowDoc{p.Name, p.Doc})
 		}
 	case "hosted":

@@ -71,6 +71,8 @@ type Model struct {
 	Elsewhere string `yaml:"-"`
 	// HasHosted reports that an agent of the model has tools that the provider runs.
 	HasHosted bool `yaml:"-"`
+
+	row *Provider // see Language.Link; nil for a provider of this package
 }
 
 // EntityID returns the id.

@@ -36,7 +36,7 @@ func (m *Model) UsesResponses() bool {
 
 // OwnService reports whether the service of the provider is called, or an endpoint of Azure OpenAI.
 func (m *Model) OwnService() bool {
-	row, ok := LookupProvider(m.Provider)
+	row, ok := m.ProviderRow()
 	return ok && (m.address() == "" || row.Name == "azure-openai" || isOwnService(row.BaseURL, m.address()))
 }
 

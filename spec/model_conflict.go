@@ -87,7 +87,7 @@ func (m *Model) AuthConflict() string {
 
 // callableProvider returns the row of a model's provider, and whether this version runs it.
 func callableProvider(m *Model) (Provider, bool) {
-	row, known := LookupProvider(m.Provider)
+	row, known := m.ProviderRow()
 	return row, known && row.Client != MissingClient
 }
 

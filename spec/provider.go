@@ -84,9 +84,17 @@ func LookupProvider(name string) (Provider, bool) {
 	return findRow(Providers(), func(p Provider) bool { return p.Name == name })
 }
 
+// ProviderRow finds the row of the model's provider.
+func (m *Model) ProviderRow() (Provider, bool) {
+	if m.row != nil && m.row.Name == m.Provider {
+		return *m.row, true
+	}
+	return LookupProvider(m.Provider)
+}
+
 // IsMock reports whether the model answers without calling a service.
 func (m *Model) IsMock() bool {
-	p, _ := LookupProvider(m.Provider)
+	p, _ := m.ProviderRow()
 	return p.Client == MockClient
 }
 

@@ -71,7 +71,7 @@ func checkAvailable(n Node, missing map[reflect.Type]string) *NotAvailableError 
 		return &NotAvailableError{Owner: owner, What: union + " type " + TypeName(n), Key: "type"}
 	}
 	if m, ok := n.(ModelEntity); ok {
-		if row, known := LookupProvider(m.Base().Provider); !known || row.Client == MissingClient {
+		if row, known := m.Base().ProviderRow(); !known || row.Client == MissingClient {
 			return &NotAvailableError{Owner: owner, What: "provider " + m.Base().Provider, Key: "provider"}
 		}
 	}

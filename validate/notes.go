@@ -45,7 +45,7 @@ func Notes(doc *spec.Document) []string {
 // marginNote returns the note about one memory and model; empty if tokens are exact.
 func marginNote(m *spec.Memory, called *spec.Model) string {
 	encoding, exact := tokenizer.ForModel(called.Name())
-	row, known := spec.LookupProvider(called.Provider)
+	row, known := called.ProviderRow()
 	if exact || called.ContextWindow == 0 || known && row.Client == spec.MockClient {
 		return ""
 	}

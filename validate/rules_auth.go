@@ -28,7 +28,7 @@ models:
 			types, ok := spec.AcceptedAuth(e)
 			if m, isModel := e.(spec.ModelEntity); isModel {
 				var row spec.Provider
-				row, ok = spec.LookupProvider(m.Base().Provider)
+				row, ok = m.Base().ProviderRow()
 				user, types = "provider "+row.Name, row.Auths
 			}
 			if chooser, isSelector := e.(spec.Selector); isSelector {
@@ -156,7 +156,7 @@ func credentialProblem(user spec.Entity, auth spec.Auth) (key, problem string) {
 		return toolCredentialProblem(auth, user.URL, key, text)
 	case spec.ModelEntity:
 		keyAuth, isKey := auth.(spec.KeyAuth)
-		row, known := spec.LookupProvider(user.Base().Provider)
+		row, known := user.Base().ProviderRow()
 		if !isKey || !known || len(row.Auths) == 0 || !isDecided(user.Base().BaseURL) {
 			return "", ""
 		}

@@ -20,7 +20,7 @@ func notAvailable() rule {
 			missing := spec.CheckAvailable(n)
 			m, isModel := n.(spec.ModelEntity)
 			switch {
-			case isModel && !isProvider(m.Base().Provider): // the loader reports an unknown provider
+			case isModel && !isProvider(m.Base()): // the loader reports an unknown provider
 			case missing != nil:
 				p.report(placeOf(n, missing.Key), "%s", missing)
 			case p.have != nil:
@@ -29,8 +29,8 @@ func notAvailable() rule {
 		})}
 }
 
-func isProvider(name string) bool {
-	_, known := spec.LookupProvider(name)
+func isProvider(m *spec.Model) bool {
+	_, known := m.ProviderRow()
 	return known
 }
 

@@ -126,7 +126,7 @@ func unknownModel() rule {
 		check: on(func(p *ruleContext, e spec.ModelEntity) {
 			m := e.Base()
 			service := m.Service()
-			if _, own := spec.LookupProvider(service); !own || m.ModelID == "" || !isNamed(m) || !m.Catalogue.HasProvider(service) || namesNoModel(m) {
+			if _, own := p.doc.Language.Provider(service); !own || m.ModelID == "" || !isNamed(m) || !m.Catalogue.HasProvider(service) || namesNoModel(m) {
 				return
 			}
 			if _, ok := m.Known(); ok {

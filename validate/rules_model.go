@@ -119,7 +119,7 @@ models:
 `},
 		check: on(func(p *ruleContext, m spec.ModelEntity) {
 			base := m.Base()
-			if row, ok := spec.LookupProvider(base.Provider); ok && row.BaseURLDoc == "" && base.BaseURL != "" {
+			if row, ok := base.ProviderRow(); ok && row.BaseURLDoc == "" && base.BaseURL != "" {
 				p.report(fieldKey(m, "base_url"), "the provider %s does not support base_url", base.Provider)
 			}
 		})}
@@ -209,7 +209,7 @@ models:
 `},
 		check: on(func(p *ruleContext, m spec.ModelEntity) {
 			base := m.Base()
-			row, known := spec.LookupProvider(base.Provider)
+			row, known := base.ProviderRow()
 			_, embeds := m.(*spec.EmbeddingModel)
 			for _, key := range spec.ProviderModelKeys() {
 				_, written := m.Position().Lookup(key)
@@ -234,7 +234,7 @@ models:
 `},
 		check: on(func(p *ruleContext, m spec.ModelEntity) {
 			base := m.Base()
-			row, ok := spec.LookupProvider(base.Provider)
+			row, ok := base.ProviderRow()
 			form := base.StructuredOutput
 			if !ok || !isForm(form) || row.Client == spec.MissingClient || slices.Contains(row.Forms, form) {
 				return
@@ -301,7 +301,7 @@ models:
 		check: on(func(p *ruleContext, m spec.ModelEntity) {
 			base := m.Base()
 			set := base.PromptCache != "" && base.PromptCache != "auto"
-			if row, ok := spec.LookupProvider(base.Provider); ok && row.Client != spec.MissingClient && set && !modelparams.MarksCache(m) && !(base.PromptCache == "none" && hasCacheMarkers(base)) {
+			if row, ok := base.ProviderRow(); ok && row.Client != spec.MissingClient && set && !modelparams.MarksCache(m) && !(base.PromptCache == "none" && hasCacheMarkers(base)) {
 				p.report(fieldKey(m, "prompt_cache"), "the provider %s has no markers of the prompt cache, so that %s has no effect", base.Provider, base.PromptCache)
 			}
 		})}

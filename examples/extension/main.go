@@ -7,8 +7,9 @@ import (
 	"github.com/qtype-dev/qtype/command"
 
 	"example.org/extension/journal"
+	"example.org/extension/plain"
 )
 
 func main() {
-	os.Exit(command.Main(journal.Part()))
+	os.Exit(command.Main(journal.Part(), plain.Part()))
 }

@@ -1,10 +1,15 @@
 package main
 
 import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -16,19 +21,32 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// TestProgram runs commands one after the other. The server fails once.
 func TestProgram(t *testing.T) {
-	chats := filepath.Join(t.TempDir(), "chats.jsonl")
+	var calls atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		if calls.Add(1) == 1 || r.Header.Get("Authorization") != "Bearer parrot-key" {
+			http.Error(w, "not now", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintf(w, "%s heard %d lines", r.URL.Path, strings.Count(string(text), "\n"))
+	}))
+	t.Cleanup(server.Close)
+	environment := append(os.Environ(), "CHATS="+filepath.Join(t.TempDir(), "chats.jsonl"), "SERVER="+server.URL, "PLAIN_API_KEY=parrot-key")
 	for _, test := range []struct{ args, want string }{
 		{"validate testdata/desk.qtype.yaml", "is valid"},
-		{"validate testdata/wrong.qtype.yaml", "did you mean \"journal\"?"},
-		{"run testdata/desk.qtype.yaml -i hello --session me", "I received 1 message"},
-		{"run testdata/desk.qtype.yaml -i hello --session me", "I received 3 messages"},
+		{"validate testdata/wrong.qtype.yaml", `did you mean "journal"?`},
+		{"validate testdata/wrong.qtype.yaml", `did you mean "plain"?`},
+		{"run testdata/desk.qtype.yaml -i hello --session me", "/parrot heard 1 lines"},
+		{"run testdata/desk.qtype.yaml -i hello --session me", "/parrot heard 3 lines"},
 		{"memory list testdata/desk.qtype.yaml", "talk     me              4"},
 		{"schema", "a file to which changes are appended"},
+		{"schema", "a server that answers a text with a text"},
 		{"version --parts", "journal memory sqlite"},
 	} {
 		cmd := exec.Command(os.Args[0], strings.Fields(test.args)...)
-		cmd.Env = append(os.Environ(), "CHATS="+chats)
+		cmd.Env = environment
 		if out, _ := cmd.CombinedOutput(); !strings.Contains(string(out), test.want) { // the text tells whether it failed
 			t.Errorf("%s: no %q in\n%s", test.args, test.want, out)
 		}

@@ -54,7 +54,7 @@ func checkModels(ctx context.Context, s *cli.Streams, path, format string, sandb
 	for _, doc := range p.Document.Documents() {
 		for _, e := range doc.Models {
 			m := e.Base()
-			if row, _ := spec.LookupProvider(m.Provider); row.Client == spec.MockClient || row.Client == spec.LocalClient {
+			if row, _ := m.ProviderRow(); row.Client == spec.MockClient || row.Client == spec.LocalClient {
 				continue
 			}
 			offered, err := provider.ListOffered(ctx, m, provider.Options{Getenv: getenv, Policy: p.Policy, Clients: runtime.PartsOf(ctx).Models})

@@ -179,7 +179,7 @@ func MarksCache(m spec.ModelEntity) bool {
 
 // protocolOf returns the protocol by which a model is called, 0 for an unknown one.
 func protocolOf(m *spec.Model, embeds bool) Protocol {
-	row, known := spec.LookupProvider(m.Provider)
+	row, known := m.ProviderRow()
 	switch {
 	case m.Provider == "langchaingo:mistral":
 		return BridgedMistral

@@ -50,7 +50,13 @@ func hideSecrets(s *recording.Session, app *runtime.App) {
 			s.Hide(text)
 		}
 	}
-	for _, p := range spec.Providers() {
+	providers := spec.Providers()
+	for _, m := range app.Spec().Models {
+		if row, known := m.Base().ProviderRow(); known { // also one that the program adds
+			providers = append(providers, row)
+		}
+	}
+	for _, p := range providers {
 		for _, name := range p.KeyEnv {
 			s.Hide(strings.TrimSpace(app.Getenv(name)))
 		}

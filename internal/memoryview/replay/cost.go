@@ -35,6 +35,11 @@ type CostOptions struct {
 func CostOf(app *spec.Application, named string) (CostOptions, error) {
 	name, id, _ := strings.Cut(named, "/")
 	row, ok := spec.LookupProvider(name)
+	for _, m := range app.Models {
+		if own, known := m.Base().ProviderRow(); known && own.Name == name { // also one that the program adds
+			row, ok = own, true
+		}
+	}
 	switch {
 	case !ok:
 		return CostOptions{}, terminal.Usagef("unknown provider %q", name)

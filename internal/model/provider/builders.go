@@ -40,6 +40,17 @@ type Client struct {
 // needsBucket is why calls to clouds are made at once.
 const needsBucket = "its batches need a bucket, which is not supported"
 
+// Own returns the client of a provider of another module. A function is nil where the provider has no models of its kind.
+func Own(chat func(model.Connection) (model.Chat, error), embedder func(model.Connection) (model.Embedder, error)) Client {
+	connection := func(c wire.Config) model.Connection {
+		return model.Connection{Info: c.Info, BaseURL: c.BaseURL, Key: c.Key, Params: c.Params, Headers: c.Headers, HTTP: c.HTTP}
+	}
+	return Client{
+		chat:     func(_ spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) { return chat(connection(c)) },
+		embedder: func(_ spec.Model, c wire.Config) (model.Embedder, error) { return embedder(connection(c)) },
+	}
+}
+
 // Core returns the table of the providers of the core. The caller may add others.
 func Core() Clients {
 	return Clients{

@@ -129,7 +129,7 @@ func New(m *spec.Model, opts Options) (model.Chat, error) {
 // WithAnswers adds what the document declares about answers: their form, and what happens
 // to incomplete ones.
 func WithAnswers(m *spec.Model, c model.Chat, opts Options) model.Chat {
-	row, _ := spec.LookupProvider(m.Provider)
+	row, _ := m.ProviderRow()
 	if !c.Info().Mock { // whose usage is a count
 		c = model.WithEstimates(c)
 	}
@@ -211,7 +211,7 @@ func prepare(m *spec.Model, opts Options) (*client, error) {
 	if err := opts.Policy.Provider(m.Provider); err != nil {
 		return nil, authError(m, err)
 	}
-	row, _ := spec.LookupProvider(m.Provider)
+	row, _ := m.ProviderRow()
 	build, found := opts.Clients[m.Provider]
 	if !found {
 		return nil, fmt.Errorf("model %s: %w", m.ID, &parts.MissingError{Kind: parts.Provider, Name: m.Provider})
