@@ -37,7 +37,7 @@ type decoder struct {
 
 func newDecoder(f *loadState) *decoder {
 	f.builders = map[*source.File]*builder{}
-	return &decoder{diags: f.diags, lookup: f.lookup, redactor: f.redactor, builders: f.builders, plans: map[reflect.Type]*plan{}, language: f.language, declared: map[string]bool{}, unions: spec.Unions()}
+	return &decoder{diags: f.diags, lookup: f.lookup, redactor: f.redactor, builders: f.builders, plans: map[reflect.Type]*plan{}, language: f.language, declared: map[string]bool{}, unions: f.language.Unions()}
 }
 
 // target describes the destination of a value, for messages.

@@ -12,6 +12,7 @@ import (
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/tool"
 )
 
 // Part is something that documents can name. The zero value is not usable.
@@ -34,6 +35,17 @@ func Provider(row spec.Provider, chat func(model.Connection) (model.Chat, error)
 		row.NoChat, row.Embeddings = chat == nil, embedder != nil
 		p.Models[row.Name] = provider.Own(chat, embedder)
 		return p.Language.AddProvider(row)
+	}}
+}
+
+// Tool returns a type of tools: documents name it by the name of the struct T. The tag `doc` of the embedded ToolBase
+// describes the type, and that of each field its key; the other tags are those of package spec.
+func Tool[T any, P interface {
+	*T
+	tool.Maker
+}]() Part {
+	return Part{func(p *runtime.Parts) error {
+		return spec.AddCase(p.Language, func() spec.Tool { return P(new(T)) })
 	}}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/qtype-dev/qtype/part"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/tool"
 )
 
 func own(name string) part.Part {
@@ -25,6 +26,24 @@ func open(ctx context.Context, file string) (*runtime.App, error) {
 	}
 	return qtype.Open(ctx, file)
 }
+
+// bell is a tool whose type documents name.
+type bell struct {
+	spec.ToolBase `doc:"Rings."`
+	Times         int `yaml:"times" doc:"How often it rings."`
+}
+
+func (*bell) Make(tool.Host) (tool.ClientHandler, error) {
+	return func(context.Context, tool.Request) (any, error) { return nil, nil }, nil
+}
+
+// silent has a key without a description.
+type silent struct {
+	spec.ToolBase `doc:"Does nothing."`
+	Times         int `yaml:"times"`
+}
+
+func (*silent) Make(tool.Host) (tool.ClientHandler, error) { return nil, nil }
 
 // TestWith reads a document with a part, and without.
 func TestWith(t *testing.T) {
@@ -59,6 +78,8 @@ func TestWith_Names(t *testing.T) {
 		{[]part.Part{own("shelf"), own("shelf")}, `store type "shelf": the store type shelf has`},
 		{[]part.Part{part.Provider(spec.Provider{Name: "openai", BaseURL: "http://h"}, nil, nil)}, `provider "openai": there is a provider of the name already`},
 		{[]part.Part{part.Provider(spec.Provider{Name: "mine"}, nil, nil)}, `provider "mine": the row has no BaseURL`},
+		{[]part.Part{part.Tool[bell](), part.Tool[bell]()}, `type "bell": there is a tool of the type already`},
+		{[]part.Part{part.Tool[silent]()}, `type "silent": the key times has no description in the tag doc`},
 		{[]part.Part{own("My store")}, `store type "My store": a name has lower-case letters and digits`},
 	} {
 		if _, err := part.With(t.Context(), test.parts...); err == nil || !strings.Contains(err.Error(), test.want) {

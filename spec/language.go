@@ -3,6 +3,7 @@ package spec
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ func (l *Language) Clone() *Language {
 	if l == nil {
 		return new(Language)
 	}
-	return &Language{stores: slices.Clone(l.stores), providers: slices.Clone(l.providers)}
+	return &Language{stores: slices.Clone(l.stores), providers: slices.Clone(l.providers), cases: maps.Clone(l.cases)}
 }
 
 type languageKey struct{}
@@ -72,6 +73,59 @@ func (l *Language) AddProvider(p Provider) error {
 	p.Client = NativeClient
 	l.providers = append(l.providers, p)
 	return nil
+}
+
+// AddCase adds an alternative of a union: U is Step or Tool, and made makes an empty struct. The name of the struct is the value
+// of the key `type`. The tag `doc` has its description, at the embedded base, and those of its keys.
+func AddCase[U Node](l *Language, made func() U) error {
+	union, t := reflect.TypeFor[U](), reflect.TypeOf(made())
+	tag := t.Elem().Name()
+	for _, u := range l.Unions() {
+		if slices.ContainsFunc(u.Cases, func(c Case) bool { return c.Tag == tag }) {
+			return fmt.Errorf("type %q: there is a %s of the type already", tag, u.Name)
+		}
+	}
+	if err := checkDocs(t.Elem()); err != nil {
+		return fmt.Errorf("type %q: %w", tag, err)
+	}
+	if s, isStep := any(made()).(Step); isStep {
+		if _, err := Signatures(s); err != nil {
+			return err
+		}
+	}
+	added := append(slices.Clone(l.cases[union]), Case{Tag: tag, New: func() Node { return made() }})
+	if l.cases = maps.Clone(l.cases); l.cases == nil {
+		l.cases = map[reflect.Type][]Case{}
+	}
+	l.cases[union] = added
+	return nil
+}
+
+// checkDocs returns an error for a key of a struct without a description, or a struct without one.
+func checkDocs(t reflect.Type) error {
+	described := false
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Anonymous {
+			described = described || f.Tag.Get("doc") != ""
+			continue
+		}
+		if key := f.Tag.Get("yaml"); key != "" && key != "-" && f.Tag.Get("doc") == "" {
+			return fmt.Errorf("the key %s has no description in the tag doc", key)
+		}
+	}
+	if !described {
+		return fmt.Errorf("the embedded base has no description in the tag doc")
+	}
+	return nil
+}
+
+// Cases lists the alternatives that the program adds.
+func (l *Language) Cases() []Case {
+	if l == nil {
+		return nil
+	}
+	return slices.Concat(slices.Collect(maps.Values(l.cases))...)
 }
 
 // Providers lists the providers. The caller must not change the list.

@@ -101,7 +101,16 @@ func StepTypes() []Step {
 }
 
 // TypeName is the value of `type` of n: LLMInference, APITool, api_key; empty for a node of no union.
-func TypeName(n Node) string { return typeNames()[reflect.TypeOf(n)] }
+func TypeName(n Node) string { return TypeNameOf(reflect.TypeOf(n)) }
+
+// TypeNameOf is TypeName for the nodes of a type. That of a step or a tool of another module is the name of the struct.
+func TypeNameOf(t reflect.Type) string {
+	name, known := typeNames()[t]
+	if !known && t != nil && (t.Implements(reflect.TypeFor[Step]()) || t.Implements(reflect.TypeFor[Tool]())) {
+		return t.Elem().Name()
+	}
+	return name
+}
 
 var typeNames = sync.OnceValue(func() map[reflect.Type]string {
 	names := map[reflect.Type]string{}

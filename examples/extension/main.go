@@ -6,10 +6,11 @@ import (
 
 	"github.com/qtype-dev/qtype/command"
 
+	"example.org/extension/dice"
 	"example.org/extension/journal"
 	"example.org/extension/plain"
 )
 
 func main() {
-	os.Exit(command.Main(journal.Part(), plain.Part()))
+	os.Exit(command.Main(dice.Part(), journal.Part(), plain.Part()))
 }

@@ -51,7 +51,7 @@ func (c *checker) checkAllow(n spec.Node, allow []string) {
 	var known []string
 	for _, flow := range c.app.Flows {
 		for s := range flow.Plan().All() {
-			known = append(known, s.Step.Common().ID)
+			known = append(known, s.Step.Common().ID, spec.TypeName(s.Step))
 		}
 	}
 	for _, t := range c.app.AllTools() {

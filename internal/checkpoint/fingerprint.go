@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/spec"
@@ -101,7 +100,7 @@ func (f *fingerprinter) use(e spec.Entity) string {
 // fields writes the keys of a struct that the document sets, sorted: neither the names nor the order
 // of the fields of the program count, nor keys that have their default.
 func (f *fingerprinter) fields(v reflect.Value) {
-	f.writePunctuation(documentTypes()[v.Type()] + "{")
+	f.writePunctuation(spec.TypeNameOf(reflect.PointerTo(v.Type())) + "{")
 	for _, k := range f.keys(v) {
 		f.writePunctuation(k.name + ":")
 		if address, ok := k.value.Interface().(spec.Secret); ok && k.isAddress && address.Ref == nil {
@@ -113,17 +112,6 @@ func (f *fingerprinter) fields(v reflect.Value) {
 	}
 	f.writePunctuation("}")
 }
-
-// documentTypes returns what documents write as the type of the structs that have one.
-var documentTypes = sync.OnceValue(func() map[reflect.Type]string {
-	names := map[reflect.Type]string{}
-	for _, u := range spec.Unions() {
-		for _, c := range u.Cases {
-			names[reflect.TypeOf(c.New()).Elem()] = c.Tag
-		}
-	}
-	return names
-})
 
 // setKey is a key that counts.
 type setKey struct {

@@ -17,6 +17,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/tool/factory"
 	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // Parts is the table of what a program is made of. A main function passes it to Main.
@@ -50,7 +51,15 @@ func (p Parts) set() *parts.Set {
 	for _, f := range format.Formats() {
 		s.Add(parts.Format, f.Name)
 	}
-	return s.Add(parts.Tool, factory.Types()...)
+	s.Add(parts.Tool, factory.Types()...)
+	for _, c := range p.Language.Cases() {
+		kind := parts.Tool
+		if _, isStep := c.New().(spec.Step); isStep {
+			kind = parts.Step
+		}
+		s.Add(kind, c.Tag)
+	}
+	return s
 }
 
 // context returns a context of the program.

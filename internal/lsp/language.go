@@ -76,7 +76,7 @@ func readLanguage(of *spec.Language, schema string, kinds []*lint.Kind) (*langua
 		}
 		maps.Copy(docs, read.Definitions)
 	}
-	l := &language{Language: of, docs: docs, kinds: kinds, unions: spec.Unions(), structs: map[reflect.Type]*structType{}, specialTypes: specialTypes()}
+	l := &language{Language: of, docs: docs, kinds: kinds, unions: of.Unions(), structs: map[reflect.Type]*structType{}, specialTypes: specialTypes()}
 	l.addStruct(reflect.TypeFor[spec.Application](), "", nil)
 	l.addStruct(reflect.TypeFor[spec.SecretReference](), "", nil)
 	for i := range l.unions {
@@ -114,7 +114,7 @@ func (l *language) addStruct(t reflect.Type, tag string, union *spec.Union) {
 	}
 	c := &structType{goType: t, tag: tag, union: union, byName: map[string]*field{}}
 	l.structs[t] = c
-	doc := l.docs[t.Name()]
+	doc := l.docs[spec.DefinitionName(t)]
 	c.doc = doc.Description
 	if c.doc == "" && tag != "" {
 		c.doc = doc.Properties["type"].Description

@@ -24,6 +24,7 @@ const (
 	Converter Kind = "converter"
 	Format    Kind = "file format"
 	Tool      Kind = "tool"
+	Step      Kind = "step" // of another module
 )
 
 // Get is the command that gets the program with all parts.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
@@ -33,6 +34,16 @@ func (f *Factory) client(t *spec.ClientTool) (tool.Tool, error) {
 		answer = f.opts.Answer(t.ID)
 	}
 	return newClientTool(t.Common(), answer, time.Duration(t.Timeout)), nil
+}
+
+// own makes a tool of another module.
+func (f *Factory) own(t tool.Maker) (tool.Tool, error) {
+	run, err := t.Make(tool.Host{Secret: f.secret, Getenv: f.opts.Getenv, HTTP: func(s tool.Service) (*http.Client, error) { return tool.Client(s, f.opts.Options) }})
+	if err != nil {
+		return nil, fmt.Errorf("tool %s: %w", t.EntityID(), err)
+	}
+	results, _ := t.Results()
+	return &clientTool{tool.Describe(t.Common(), t.Arguments()), results, run, 0}, nil
 }
 
 // NoClientHandlerError reports a ClientTool without a handler.

@@ -85,6 +85,9 @@ func (f *Factory) Tool(t spec.Tool) (tool.Tool, error) {
 	if missing := spec.CheckAvailable(t); missing != nil {
 		return nil, missing
 	}
+	if own, ok := t.(tool.Maker); ok {
+		return f.own(own)
+	}
 	b := builders()[reflect.TypeOf(t)]
 	if program := b.program(t); program != "" {
 		if err := f.checkProgram(t, program); err != nil {
