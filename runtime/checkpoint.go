@@ -14,6 +14,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/internal/timer"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/model"
@@ -255,6 +256,16 @@ func StoreFailed(err *steps.Error) *memory.StoreError {
 		return failure
 	}
 	return nil
+}
+
+// OutageLasts returns the error of a server that was away for longer than WithOutage permits, nil if a row did not fail
+// or failed for another reason.
+func OutageLasts(err *steps.Error) *timer.OutageError {
+	if err == nil {
+		return nil
+	}
+	failure, _ := errors.AsType[*timer.OutageError](err)
+	return failure
 }
 
 // liveSlots returns the slots that are read from the start of a segment on, by its

@@ -14,10 +14,10 @@ import (
 // model, as the language allows to refer to it as one.
 func (a *App) registerModel(m spec.ModelEntity) {
 	if e, ok := m.(*spec.EmbeddingModel); ok {
-		a.models.embedders.add(e.Base(), func() (model.Embedder, error) { return a.newEmbedder(e) }, model.EmbedWithFallbacks)
+		a.models.embedders.add(e.Base(), func() (model.Embedder, error) { return a.newEmbedder(e) }, model.EmbedWithFallbacks, model.PatientEmbedder)
 	}
 	base := m.Base()
-	a.models.chat.add(base, func() (model.Chat, error) { return a.newChat(base) }, model.WithFallbacks)
+	a.models.chat.add(base, func() (model.Chat, error) { return a.newChat(base) }, model.WithFallbacks, model.Patient)
 }
 
 func (a *App) newChat(m *spec.Model) (model.Chat, error) {
@@ -67,15 +67,15 @@ func (a *App) providerOptions(m *spec.Model) provider.Options {
 	return opts
 }
 
-// add adds a model that build makes; join joins it with its fallbacks.
-func (p pool[M]) add(m *spec.Model, build func() (M, error), join func(M, ...M) M) {
+// add adds a model that build makes; join joins it with its fallbacks, and patient lets the whole wait for its servers.
+func (p pool[M]) add(m *spec.Model, build func() (M, error), join func(M, ...M) M, patient func(M) M) {
 	p.single[m] = sync.OnceValues(build)
 	p.whole[m] = sync.OnceValues(func() (M, error) {
 		first, others, err := p.withFallbacks(m)
 		if err != nil {
 			return first, err
 		}
-		return join(first, others...), nil
+		return patient(join(first, others...)), nil
 	})
 }
 

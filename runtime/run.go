@@ -5,8 +5,10 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/timer"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/steps"
@@ -72,6 +74,10 @@ func WithObserver(o steps.Observer) RunOption {
 	return func(r *run) { r.observers = append(r.observers, o) }
 }
 
+// WithOutage lets rows wait as long as limit for models and stores whose servers are away, instead of failing. The
+// warnings of the App state when it begins and ends. A row that has waited for so long fails: see OutageLasts.
+func WithOutage(limit time.Duration) RunOption { return func(r *run) { r.outage = limit } }
+
 // WithSharedBudget lets a run be one of several with one budget.
 func WithSharedBudget(b SharedBudget) RunOption { return func(r *run) { r.budget = &b } }
 
@@ -116,6 +122,7 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 		ctx = steps.WithEvents(ctx, r.listen, r.kinds...)
 	}
 	ctx = remotefs.WithWritten(steps.WithPartialInput(ctx, r.partialReason))
+	ctx = timer.WithOutages(ctx, r.outage, a.opts.Warn)
 	if r.id != "" {
 		ctx = steps.WithRunID(ctx, r.id)
 	}

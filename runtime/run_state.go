@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"sync/atomic"
+	"time"
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/internal/waves"
@@ -33,6 +34,8 @@ type run struct {
 	checkpointFlow string           // the id of the flow that they are of
 
 	pass *waves.Pass // see WithWaves; nil for a run that makes all calls at once
+
+	outage time.Duration // see WithOutage
 
 	budget *SharedBudget // see WithSharedBudget; nil for a budget of this run
 }

@@ -72,7 +72,7 @@ func (r *run) segmentCheckpoints(number int) *checkpoint.Segment {
 		Store: r.checkpoints, Number: number, Inputs: r.flow.liveSlots(number), Outputs: r.flow.liveSlots(number + 1),
 		Code: ErrorCode,
 		Redo: func(err *steps.Error) bool {
-			return CredentialsRejected(err) != nil || StoreFailed(err) != nil || isSuspended(err)
+			return CredentialsRejected(err) != nil || StoreFailed(err) != nil || OutageLasts(err) != nil || isSuspended(err)
 		},
 		NewRow: func() *steps.Row { return r.flow.newRow("", 0) },
 	})

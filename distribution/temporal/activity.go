@@ -193,7 +193,7 @@ func (w *chunkRunner) process(ctx context.Context, t task, isLocal bool, in inpu
 		kinds = append(kinds, steps.EventToolCall)
 	}
 	opts := []runtime.RunOption{
-		runtime.WithProgress(c.counted), runtime.WithStepTimes(), runtime.WithRunID(t.folder()), // a committed turn may be why a row has failed
+		runtime.WithProgress(c.counted), runtime.WithStepTimes(), runtime.WithOutage(t.Outage), runtime.WithRunID(t.folder()), // a committed turn may be why a row has failed
 		runtime.WithEvents(c.event, kinds...),
 	}
 	switch {

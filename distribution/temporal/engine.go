@@ -219,7 +219,7 @@ func (r *engineRun) attach(ctx context.Context, status enums.WorkflowExecutionSt
 	}
 	r.plan.Resumed, r.plan.MaxFailures, r.plan.Budget = true, 0, r.plan.Budget.renewed()
 	if r.flow != nil { // its document may have other limits
-		r.plan.Budget = newBudget(r.flow)
+		r.plan.Budget, r.plan.Outage = newBudget(r.flow), r.batch.Outage
 	}
 	if r.batch.MaxFailures > 0 { // the earlier run has counted its own
 		r.plan.MaxFailures = r.plan.State.Failed + r.batch.MaxFailures

@@ -168,7 +168,7 @@ func (r *engineRun) prepare(ctx context.Context, job batch.EngineJob) error {
 	r.sessions, r.users = u.owners.lists()
 	r.plan = &plan{
 		Run: r.header.Run, App: r.app.Spec().ID, Flow: r.flow.ID, Partitions: partitions, Inline: inline, Local: r.flow.Plan().IsComputation(), MayWait: waits,
-		MaxFailures: r.batch.MaxFailures, Heartbeat: r.cfg.Heartbeat, HistoryLimit: historyLimit, Budget: newBudget(r.flow),
+		MaxFailures: r.batch.MaxFailures, Heartbeat: r.cfg.Heartbeat, Outage: r.batch.Outage, HistoryLimit: historyLimit, Budget: newBudget(r.flow),
 	}
 	if r.codec.HasBatches() {
 		r.plan.Tail, r.plan.Total, r.plan.Partial = true, u.total, job.IsPartial()

@@ -15,7 +15,7 @@ import (
 
 // formatVersion is part of the name of task queues: workers of another version do not
 // take part in a run.
-const formatVersion = 7
+const formatVersion = 8
 
 // chunk is a sequence of rows that one worker runs.
 type chunk struct {

@@ -27,7 +27,7 @@ const (
 )
 
 const (
-	maxAttempts  = 20             // of a chunk whose workers die, or cannot reach the blobs
+	maxAttempts  = 20             // of a chunk, at least; see attempts
 	maxChunkTime = 24 * time.Hour // of one attempt
 	maxLocalTime = time.Hour      // of an attempt without input or output
 	maxRetryWait = 30 * time.Second
@@ -53,6 +53,7 @@ type plan struct {
 	Resumed      bool             // an earlier workflow may have finished some chunks
 	MaxFailures  int64            // the number of failed rows that stops the run; 0 for any number
 	Heartbeat    time.Duration    // how long a worker may be silent
+	Outage       time.Duration    // how long rows wait for a server that is away; 0 if they do not
 	MaxOutput    int              // bytes of an output that is not a blob; 0 if all are
 	HistoryLimit int              // events, after which the workflow continues as a new one
 	Budget       *budget          // of the flow; nil if it has none
@@ -123,6 +124,7 @@ type task struct {
 	Rows      []byte        // the encoded chunk; nil if it is a blob
 	Resumed   bool          // as in the plan
 	Heartbeat time.Duration // as in the plan
+	Outage    time.Duration // as in the plan
 	Max       int           // bytes of an output that is returned
 	MayWait   bool          // as in the plan
 	Budget    *budget       // as in the plan
@@ -292,7 +294,7 @@ func (r *scheduler) tail() *tail {
 
 // execute starts the activity of a chunk.
 func (r *scheduler) execute(ctx workflow.Context, partition, number int) workflow.Future {
-	t := task{Run: r.plan.Run, Flow: r.plan.Flow, Partition: partition, Number: number, Resumed: r.plan.Resumed, Heartbeat: r.plan.Heartbeat, Max: r.plan.MaxOutput,
+	t := task{Run: r.plan.Run, Flow: r.plan.Flow, Partition: partition, Number: number, Resumed: r.plan.Resumed, Heartbeat: r.plan.Heartbeat, Outage: r.plan.Outage, Max: r.plan.MaxOutput,
 		MayWait: r.plan.MayWait, Budget: r.plan.Budget, Request: r.plan.Request, Retry: r.plan.Retry, Moved: r.state.Moved[partition], Answers: r.answersOf(partition)}
 	if r.plan.Earlier != nil {
 		t.Earlier = r.plan.Earlier[partition][number]
@@ -304,7 +306,7 @@ func (r *scheduler) execute(ctx workflow.Context, partition, number int) workflo
 		t.Rows = r.plan.Inline[partition][number]
 	}
 	retry := &temporal.RetryPolicy{
-		InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: maxRetryWait, MaximumAttempts: maxAttempts,
+		InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: maxRetryWait, MaximumAttempts: attempts(r.plan.Outage),
 		NonRetryableErrorTypes: []string{outageError, failedError},
 	}
 	if r.plan.Local && t.Tail == nil {
@@ -315,6 +317,11 @@ func (r *scheduler) execute(ctx workflow.Context, partition, number int) workflo
 		StartToCloseTimeout: maxChunkTime, HeartbeatTimeout: r.plan.Heartbeat, WaitForCancellation: true, RetryPolicy: retry,
 	})
 	return workflow.ExecuteActivity(ctx, activityName, t)
+}
+
+// attempts returns how often a chunk is run whose workers die, or cannot reach the blobs for the time of an outage.
+func attempts(outage time.Duration) int32 {
+	return max(maxAttempts, int32(outage/maxRetryWait)+6) // the first five waits are shorter
 }
 
 // mustEnd reports whether no further chunk is to be started.

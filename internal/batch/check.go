@@ -68,6 +68,8 @@ func (cfg *Config) checkLimits(isSet func(string) bool) error {
 		return terminal.Usagef("--max-failures cannot be %d: expected a positive number of rows", cfg.MaxFailures)
 	case cfg.FailFast && cfg.MaxFailures > 0:
 		return terminal.Usagef("--fail-fast and --max-failures exclude each other")
+	case cfg.Outage < 0:
+		return terminal.Usagef("--outage cannot be %s: expected a time such as 10m, or 0 to let rows fail", cfg.Outage)
 	case cfg.Resume && cfg.Restart:
 		return terminal.Usagef("--resume and --restart exclude each other")
 	case cfg.RetryFailed && !cfg.Resume:

@@ -48,7 +48,8 @@ func (cfg *Config) Settings() map[string]string { return cfg.settings() }
 
 // OutageCheck returns a func that takes the results of rows in order. It returns an error
 // when several rows in succession have failed because a model rejects the credentials, or
-// a memory store is not usable, that all other rows would fail too.
+// a memory store is not usable or a server away for too long, that all other rows would
+// fail too.
 func OutageCheck() func(*runtime.Result) error { return new(failureLimit).check }
 
 // openEngine opens the run of the engine; nil if rows run in this process.

@@ -4,15 +4,14 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/steps"
 )
 
 // maxOutageFailures is how many rows in succession may fail because a model rejects
-// the credentials, or because a memory store is not usable. Then the run stops: the other
-// rows would fail too.
+// the credentials, or because a memory store is not usable or a server away for too long. Then
+// the run stops: the other rows would fail too.
 const maxOutageFailures = 3
 
 // failureLimit counts failed rows and decides when the run stops.
@@ -22,7 +21,7 @@ type failureLimit struct {
 	mu       sync.Mutex            // rows may fail on another goroutine than they are written on
 	failed   int64                 // so far
 	rejected int                   // rows in succession whose credentials were rejected
-	unstored int                   // rows in succession for which a memory store was not usable
+	unserved int                   // rows in succession for which a memory store was not usable, or a server away
 	deferred map[*steps.Error]bool // failed rows that were counted, but not written yet
 	err      error                 // why the run stops; nil if it continues
 	last     *steps.Error          // the row that it stops with
@@ -56,19 +55,19 @@ func (e *credentialsError) Error() string {
 // Unwrap returns the model's error.
 func (e *credentialsError) Unwrap() error { return e.cause }
 
-// storeError stops a run because a memory store is not usable.
-type storeError struct {
+// serverError stops a run because a memory store is not usable, or a server is away for too long.
+type serverError struct {
 	rows  int // in succession
-	cause *memory.StoreError
+	cause error
 }
 
-// Error names the store.
-func (e *storeError) Error() string {
+// Error names the server.
+func (e *serverError) Error() string {
 	return fmt.Sprintf("stopped: %d rows in a row failed: %v", e.rows, e.cause)
 }
 
-// Unwrap returns the store's error.
-func (e *storeError) Unwrap() error { return e.cause }
+// Unwrap returns the server's error.
+func (e *serverError) Unwrap() error { return e.cause }
 
 // mayDefer reports whether the run continues after a failed row, so that the row may
 // wait for its place in the output.
@@ -94,7 +93,7 @@ func (p *failureLimit) check(res *runtime.Result) error {
 	case res.Replayed: // counted by the earlier run
 		return nil
 	case res.Err == nil:
-		p.rejected, p.unstored = 0, 0
+		p.rejected, p.unserved = 0, 0
 		return nil
 	case p.deferred[res.Err]:
 		delete(p.deferred, res.Err)
@@ -109,12 +108,12 @@ func (p *failureLimit) check(res *runtime.Result) error {
 
 func (p *failureLimit) count(err *steps.Error) {
 	p.failed++
-	cause, store := runtime.CredentialsRejected(err), runtime.StoreFailed(err)
+	cause, server := runtime.CredentialsRejected(err), serverFailed(err)
 	if p.rejected++; cause == nil {
 		p.rejected = 0
 	}
-	if p.unstored++; store == nil {
-		p.unstored = 0
+	if p.unserved++; server == nil {
+		p.unserved = 0
 	}
 	switch {
 	case p.err != nil:
@@ -122,7 +121,18 @@ func (p *failureLimit) count(err *steps.Error) {
 		p.err, p.last = &tooManyError{failed: p.failed, last: err.Error()}, err
 	case p.rejected >= maxOutageFailures:
 		p.err, p.last = &credentialsError{rows: p.rejected, cause: cause}, err
-	case p.unstored >= maxOutageFailures:
-		p.err, p.last = &storeError{rows: p.unstored, cause: store}, err
+	case p.unserved >= maxOutageFailures:
+		p.err, p.last = &serverError{rows: p.unserved, cause: server}, err
 	}
+}
+
+// serverFailed returns why other rows would fail, too; nil if they may not.
+func serverFailed(err *steps.Error) error {
+	if failure := runtime.OutageLasts(err); failure != nil {
+		return failure
+	}
+	if failure := runtime.StoreFailed(err); failure != nil {
+		return failure
+	}
+	return nil
 }

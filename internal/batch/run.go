@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/qtype-dev/qtype/internal/chatui"
 	"github.com/qtype-dev/qtype/internal/checkpoint"
@@ -24,37 +25,38 @@ import (
 
 // Config describes a run.
 type Config struct {
-	Flow          string     // the flow's id; empty for the first flow
-	Input         string     // the rows as JSON or text, "@FILE", or "-" for standard input
-	InputFile     string     // the file with the rows, if Input is empty
-	Table         spec.Table // how the file with the rows is read; what it sets replaces what the flow sets
-	Output        string     // the file for the results, Parquet if it has no suffix; empty for standard output
-	Format        string     // of standard output: a format of package records, "table", "text", or empty for the default
-	Session       string     // the session of all rows
-	SessionColumn string     // the column with the session of each row; empty for session_id or session
-	SessionPerRow bool       // each row has a new session
-	User          string     // the user to whom the sessions belong; empty for none
-	UserColumn    string     // the column with the user of each row; empty for user_id or user
-	RunID         string     // an id that is the same when the run is continued; empty for a new one
-	ErrorFile     string     // the file for failed rows; empty for none
-	Offset        int64      // rows to skip
-	Limit         int64      // the maximum number of rows; 0 for all
-	MaxFailures   int64      // the number of failed rows that stops the run; 0 for any number
-	FailFast      bool       // MaxFailures is 1
-	MakeFolders   bool       // Check accepts files in folders that do not exist: they are created
-	Resume        bool       // continue an interrupted run
-	Restart       bool       // discard an interrupted run
-	RetryFailed   bool       // with Resume: run failed rows again
-	Ephemeral     bool       // memories are not stored
-	Quiet         bool       // no progress, and a summary of failures only
-	Prompts       bool       // the user may be prompted, so no progress bars are drawn
-	Waves         *waves.Run // makes the calls of models in batches of their providers; nil to make them at once
-	Detach        bool       // with Waves: end when the batches are created, with ErrDetached
-	Finish        Finish     // with Waves: when the rest is done without batches
-	ProgressJSON  bool       // with Waves: standard output has the progress in JSON
-	OnEnd         string     // gets an End when the run has ended: a program with arguments, or the address of a server
-	Cancel        bool       // with Waves: cancel the batches of an interrupted run, and end
-	Engine        Engine     // runs the rows in other processes; nil for this one
+	Flow          string        // the flow's id; empty for the first flow
+	Input         string        // the rows as JSON or text, "@FILE", or "-" for standard input
+	InputFile     string        // the file with the rows, if Input is empty
+	Table         spec.Table    // how the file with the rows is read; what it sets replaces what the flow sets
+	Output        string        // the file for the results, Parquet if it has no suffix; empty for standard output
+	Format        string        // of standard output: a format of package records, "table", "text", or empty for the default
+	Session       string        // the session of all rows
+	SessionColumn string        // the column with the session of each row; empty for session_id or session
+	SessionPerRow bool          // each row has a new session
+	User          string        // the user to whom the sessions belong; empty for none
+	UserColumn    string        // the column with the user of each row; empty for user_id or user
+	RunID         string        // an id that is the same when the run is continued; empty for a new one
+	ErrorFile     string        // the file for failed rows; empty for none
+	Offset        int64         // rows to skip
+	Limit         int64         // the maximum number of rows; 0 for all
+	MaxFailures   int64         // the number of failed rows that stops the run; 0 for any number
+	FailFast      bool          // MaxFailures is 1
+	Outage        time.Duration // how long rows wait for a model or a store whose server is away; 0 to let them fail
+	MakeFolders   bool          // Check accepts files in folders that do not exist: they are created
+	Resume        bool          // continue an interrupted run
+	Restart       bool          // discard an interrupted run
+	RetryFailed   bool          // with Resume: run failed rows again
+	Ephemeral     bool          // memories are not stored
+	Quiet         bool          // no progress, and a summary of failures only
+	Prompts       bool          // the user may be prompted, so no progress bars are drawn
+	Waves         *waves.Run    // makes the calls of models in batches of their providers; nil to make them at once
+	Detach        bool          // with Waves: end when the batches are created, with ErrDetached
+	Finish        Finish        // with Waves: when the rest is done without batches
+	ProgressJSON  bool          // with Waves: standard output has the progress in JSON
+	OnEnd         string        // gets an End when the run has ended: a program with arguments, or the address of a server
+	Cancel        bool          // with Waves: cancel the batches of an interrupted run, and end
+	Engine        Engine        // runs the rows in other processes; nil for this one
 
 	Trace   *traceview.Trace // shows what rows did; nil for nothing
 	Streams *terminal.Streams
@@ -272,7 +274,7 @@ func (j *job) writeResults(ctx context.Context, progress *runtime.Progress, sum 
 
 // runOptions returns the options of a run in this process.
 func (j *job) runOptions(progress *runtime.Progress, sum *summary, limit *failureLimit) []runtime.RunOption {
-	opts := []runtime.RunOption{runtime.WithProgress(progress), runtime.WithEvents(sum.event, steps.EventUsage, steps.EventTurn, steps.EventFallback, steps.EventDropped, steps.EventShortened, steps.EventToolResult), runtime.WithDeferFailed(limit.mayDefer)}
+	opts := []runtime.RunOption{runtime.WithProgress(progress), runtime.WithEvents(sum.event, steps.EventUsage, steps.EventTurn, steps.EventFallback, steps.EventDropped, steps.EventShortened, steps.EventToolResult), runtime.WithDeferFailed(limit.mayDefer), runtime.WithOutage(j.Outage)}
 	if !j.Quiet && j.in.file != nil {
 		opts = append(opts, runtime.WithStepTimes())
 	}

@@ -40,8 +40,8 @@ flows:
       - {type: LLMInference, id: respond, model: m, memory: chat, concurrency_config: {num_workers: 16}, inputs: [question], outputs: [answer]}
 `
 
-// runRows runs rows, of 40 sessions, with a store.
-func runRows(t *testing.T, kind, address string, rows int) (errs string, err error) {
+// runRows runs rows, of 40 sessions, with a store. warn gets the warnings of the run; nil for none.
+func runRows(t *testing.T, kind, address string, rows int, warn func(string)) (errs string, err error) {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	testkit.Must(t, os.WriteFile("app.qtype.yaml", fmt.Appendf(nil, answering, kind, address), 0o600))
@@ -50,12 +50,16 @@ func runRows(t *testing.T, kind, address string, rows int) (errs string, err err
 		in = append(in, fmt.Sprintf("s%d,question %d", i%40, i))
 	}
 	testkit.Must(t, os.WriteFile("in.csv", []byte(strings.Join(in, "\n")), 0o600))
-	app, err := qtype.Open(allparts.With(t.Context()), "app.qtype.yaml")
+	app, err := qtype.Open(allparts.With(t.Context()), "app.qtype.yaml", qtype.WithWarnings(warn))
 	testkit.Must(t, err)
 	defer app.Close(context.Background())
 	var stdout, stderr strings.Builder
 	streams := &terminal.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr, Width: 200}
-	err = batch.Run(t.Context(), app, batch.Config{InputFile: "in.csv", SessionColumn: "session", Output: "out.csv", Streams: streams})
+	cfg := batch.Config{InputFile: "in.csv", SessionColumn: "session", Output: "out.csv", Streams: streams}
+	if warn != nil {
+		cfg.Outage = time.Hour
+	}
+	err = batch.Run(t.Context(), app, cfg)
 	return stderr.String(), err
 }
 
@@ -135,7 +139,7 @@ func TestRun_StoreRestarts(t *testing.T) {
 				finished <- nil
 			}()
 			rows := 300 * restarts
-			errs, err := runRows(t, kind, address, rows)
+			errs, err := runRows(t, kind, address, rows, nil)
 			t.Log(errs)
 			if err != nil {
 				t.Error(err)
@@ -144,6 +148,36 @@ func TestRun_StoreRestarts(t *testing.T) {
 			checkStored(t, address, rows)
 		})
 	}
+}
+
+// TestRun_StoreOutage checks that rows wait for a store that is away for longer than its timeout: its server starts
+// again when the run has noticed.
+func TestRun_StoreOutage(t *testing.T) {
+	memoryservers.Quiet()
+	s, err := servertest.Postgres()
+	servertest.Need(t, err)
+	defer func() { testkit.Must(t, s.Close()) }()
+	noticed, back, done := make(chan string, 100), make(chan error, 1), make(chan struct{})
+	go func() {
+		waitForTurn(t, s.URL())
+		err := s.Kill()
+		select {
+		case <-noticed:
+		case <-done: // before the server was killed
+		}
+		back <- errors.Join(err, s.Restart())
+	}()
+	errs, err := runRows(t, "postgres", s.URL()+"&timeout=500ms", 2000, func(warning string) {
+		if strings.Contains(warning, "rows wait for it") {
+			noticed <- warning
+		}
+	})
+	close(done)
+	if err != nil {
+		t.Error(err, errs)
+	}
+	testkit.Must(t, <-back)
+	checkStored(t, s.URL(), 2000)
 }
 
 // TestRun_StoreWithFewConnections checks that no row fails because its store gets fewer
@@ -159,7 +193,7 @@ func TestRun_StoreWithFewConnections(t *testing.T) {
 	u, err := url.Parse(s.URL())
 	testkit.Must(t, err)
 	u.User = url.UserPassword("few", servertest.Password)
-	errs, err := runRows(t, "postgres", u.String(), 600)
+	errs, err := runRows(t, "postgres", u.String(), 600, nil)
 	t.Log(errs)
 	testkit.Must(t, err)
 	checkStored(t, s.URL(), 600)
@@ -167,7 +201,7 @@ func TestRun_StoreWithFewConnections(t *testing.T) {
 
 // TestRun_StoreDown checks that a run stops if its store is not there.
 func TestRun_StoreDown(t *testing.T) {
-	_, err := runRows(t, "postgres", "postgres://u@"+servertest.Refused(t)+"/db", 100)
+	_, err := runRows(t, "postgres", "postgres://u@"+servertest.Refused(t)+"/db", 100, nil)
 	var down *memory.StoreError
 	want := "stopped: 3 rows in a row failed: "
 	if !errors.As(err, &down) || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), "continue with: qtype --resume") {

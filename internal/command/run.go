@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -81,6 +82,7 @@ func (r *runCommand) addTo(c *cobra.Command) {
 		f.StringVar(&r.ErrorFile, "errors", "", "write the failed rows, with their errors, to `FILE`")
 		f.BoolVar(&r.FailFast, "fail-fast", false, "stop at the first failed row")
 		f.Int64Var(&r.MaxFailures, "max-failures", 0, "stop after `N` failed rows")
+		f.DurationVar(&r.Outage, "outage", 10*time.Minute, "let rows wait up to `TIME` for a model or store that is away; 0 lets them fail, as a single input does without this flag")
 		f.BoolVar(&r.Resume, "resume", false, "resume an interrupted run (with -I and -o)")
 		f.BoolVar(&r.RetryFailed, "retry-failed", false, "with --resume, retry failed rows")
 		f.BoolVar(&r.Restart, "restart", false, "discard an interrupted run and start over")
@@ -139,6 +141,9 @@ func (r *runCommand) check() error {
 	}
 	if r.batch {
 		r.Waves = waves.New(r.Output + waves.Suffix)
+	}
+	if r.InputFile == "" && !r.flags.Changed("outage") { // a person waits for the answer
+		r.Outage = 0
 	}
 	if err := r.Check(r.flags.Changed); err != nil {
 		return err

@@ -35,7 +35,21 @@ type Failures struct {
 // part, so that many callers do not return at the same moment. A server that has never
 // answered is not waited for. The error is a *store.Error, one of the package memory,
 // or that of ctx.
+//
+// In a run with timer.WithOutages, it begins again after the timeout, and waits for any server.
 func (s *Server) Retry(ctx context.Context, f Failures, attempt func(context.Context) error) error {
+	away := false
+	return timer.Outlast(ctx, string(s.Location), func(error) bool { return away }, func() error {
+		return s.retry(ctx, f, func(ctx context.Context) error {
+			err := attempt(ctx)
+			away = !IsFinal(err) && (ctx.Err() != nil || f.Trouble(err) != Permanent)
+			return err
+		})
+	})
+}
+
+// retry is Retry within the timeout.
+func (s *Server) retry(ctx context.Context, f Failures, attempt func(context.Context) error) error {
 	bounded, cancel := WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	var last error // the newest short trouble

@@ -2,12 +2,14 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -46,6 +48,47 @@ func TestTemporal_StoppedWorker(t *testing.T) {
 	_, out, errs := c.qtype("memory", "history", "app.qtype.yaml", "-m", "talk", "-s", "s0", "--format", "json")
 	if n := strings.Count(out, "\n"); n != 2 || strings.Contains(out, "failed") {
 		t.Errorf("%d messages: %s%s", n, out, errs)
+	}
+}
+
+// TestTemporal_Outage: rows wait for a provider that is away, and a worker that is replaced meanwhile loses none.
+func TestTemporal_Outage(t *testing.T) {
+	asked := make(chan struct{}, 100)
+	var isBack atomic.Bool
+	model := httptest.NewServer(modeltest.OpenAI(func(messages []modeltest.Message) (string, int) {
+		if !isBack.Load() {
+			asked <- struct{}{}
+			return "", http.StatusServiceUnavailable
+		}
+		return "answer to " + messages[len(messages)-1].Content, 0
+	}))
+	t.Cleanup(model.Close)
+	c := newCluster(t, fmt.Sprintf(talks, model.URL), "session,text\na,1\na,2\na,3\na,4\nb,5\n")
+	first := c.worker("--drain-timeout", "0s")
+	result := make(chan string, 1)
+	go func() {
+		status, _, stderr := c.qtype("run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal")
+		result <- fmt.Sprintf("%d\n%s", status, stderr)
+	}()
+	<-asked
+	<-asked
+	testkit.Must(t, first.Process.Signal(syscall.SIGTERM))
+	c.worker()
+	testkit.Must(t, first.Wait())
+	for len(asked) > 0 {
+		<-asked
+	}
+	<-asked // of the second worker
+	isBack.Store(true)
+	if got := <-result; !strings.HasPrefix(got, "0\n") {
+		t.Fatal(got)
+	}
+	want := ""
+	for i, session := range "aaaab" {
+		want += fmt.Sprintf("{\"row\":%d,\"session\":\"%c\",\"answer\":\"answer to %d\",\"error\":null}\n", i+1, session, i+1)
+	}
+	if diff := cmp.Diff(want, c.read("out.jsonl")); diff != "" {
+		t.Error(diff)
 	}
 }
 
