@@ -62,7 +62,11 @@ func (s *rowAllocator) resolve(columns []string) {
 func (s *rowAllocator) fromInput(ctx context.Context, in Input, number int64) *steps.Row {
 	switch {
 	case in.encoded != nil:
-		return s.decode(in.encoded)
+		row := s.decode(in.encoded)
+		if row.Err == nil && in.Err != nil {
+			row.Err = &steps.Error{Err: in.Err}
+		}
+		return row
 	case in.row != nil:
 		return in.row
 	}

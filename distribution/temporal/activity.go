@@ -230,7 +230,7 @@ func (w *chunkRunner) process(ctx context.Context, t task, isLocal bool, in inpu
 		opts = append(opts, c.sharedBudget(w.app.State()))
 	}
 	check := batch.OutageCheck()
-	for res, err := range w.app.Run(ctx, t.Flow, c.untilStopped(ctx, in(c)), opts...) {
+	for res, err := range c.run(ctx, w, c.untilStopped(ctx, in(c)), opts) {
 		if err == nil {
 			if err = take(res); err != nil {
 				c.fail(err)

@@ -83,6 +83,8 @@ type chunkRun struct {
 	stored     time.Time                       // when it was stored last
 	at         place                           // where it was stored last
 	err        error                           // why it cannot be stored
+	alone      int                             // the number of the row that runs alone; 0 for none
+	lethal     int                             // the number of the row that ended its worker when it ran alone; 0 for none
 	isRepeated bool                            // the attempt has failed: the last heartbeat is for the next one
 	parts      storedParts                     // of the last steps of a flow with batch steps
 }
@@ -99,6 +101,7 @@ func (c *chunkRun) restore(ctx context.Context) error {
 			return err
 		}
 	}
+	c.lethal, at.Alone = at.Alone, 0
 	if at.Blob == "" && at.Inline == nil && c.task.Moved != nil {
 		at = *c.task.Moved
 	}
@@ -276,7 +279,9 @@ func (c *chunkRun) place() place {
 	if c.task.Tail != nil {
 		return place{Steps: c.currentStats().Steps}
 	}
-	return c.at
+	at := c.at
+	at.Alone = c.alone
+	return at
 }
 
 // newCallLog returns the log of the calls of the chunk.
@@ -316,6 +321,7 @@ func (c *chunkRun) fail(err error) {
 func (c *chunkRun) explain(ctx context.Context, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.alone = 0
 	if c.ctx != nil {
 		c.isDirty, c.isRepeated = len(c.order) > 0, true
 		c.store()

@@ -81,6 +81,7 @@ type streamedTool struct{ ID, Set, Name, Description string }
 type place struct {
 	Inline []byte      `json:"inline,omitempty"`
 	Blob   string      `json:"blob,omitempty"`
+	Alone  int         `json:"alone,omitempty"` // the number in its chunk of the row that runs alone; 0 for none
 	Steps  []stepStats `json:"steps,omitempty"` // what the last steps of a flow with batch steps have done
 }
 

@@ -92,6 +92,48 @@ func TestTemporal_Outage(t *testing.T) {
 	}
 }
 
+// TestTemporal_LethalRow: the worker ends each time that it runs a row. The row fails, and the others of its chunk do not.
+func TestTemporal_LethalRow(t *testing.T) {
+	asked := make(chan struct{}, 100)
+	end := make(chan struct{})
+	model := httptest.NewServer(modeltest.OpenAI(func(messages []modeltest.Message) (string, int) {
+		text := messages[len(messages)-1].Content
+		if text == "lethal" {
+			asked <- struct{}{}
+			<-end
+		}
+		return "answer to " + text, 0
+	}))
+	t.Cleanup(model.Close)
+	t.Cleanup(func() { close(end) })
+	c := newCluster(t, fmt.Sprintf(talks, model.URL), "session,text\na,1\na,lethal\na,3\n")
+	worker := c.worker()
+	result := make(chan string, 1)
+	go func() {
+		status, _, stderr := c.qtype("run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal", "--heartbeat", "3s")
+		result <- fmt.Sprintf("%d\n%s", status, stderr)
+	}()
+	got, killed := "", 0
+	for got == "" {
+		select {
+		case <-asked:
+			killed++
+			testkit.Must(t, worker.Process.Kill())
+			worker = c.worker()
+		case got = <-result:
+		}
+	}
+	if !strings.HasPrefix(got, "1\n") || !strings.Contains(got, "3 rows: 2 done, 1 failed") || killed > 4 {
+		t.Errorf("%d workers were killed: %s", killed, got)
+	}
+	want := []string{`"answer to 1"`, "its worker ended each time that it ran", `"answer to 3"`}
+	for i, line := range strings.Split(strings.TrimSpace(c.read("out.jsonl")), "\n") {
+		if i >= len(want) || !strings.Contains(line, want[i]) {
+			t.Errorf("row %d: %s", i+1, line)
+		}
+	}
+}
+
 // TestTemporal_RollingRestarts: each worker is replaced by another one while rows run. No call is repeated. (A chunk that
 // Temporal assigns to a worker in the moment of its end is assigned again after the time of a heartbeat.)
 func TestTemporal_RollingRestarts(t *testing.T) {
