@@ -256,7 +256,7 @@ func (a *agent) callOnce(ctx context.Context, call chat.ToolCall) (toolResult, e
 		return a.call(ctx, call)
 	}
 	key := log.key(ctx, "tool", call.ID, call.Name, call.Arguments)
-	result, replayed, err := recorded(ctx, key, func(ctx context.Context) (toolResult, error) { return a.call(withCallKey(ctx, key), call) })
+	result, replayed, err := recorded(ctx, key, "tool "+call.Name, func(ctx context.Context) (toolResult, error) { return a.call(withCallKey(ctx, key), call) })
 	if t, ok := a.toolbox.current().tools[call.Name]; ok && replayed && t.Info().Passages {
 		citedIn(ctx).Restore(result.text())
 	}

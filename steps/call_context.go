@@ -47,6 +47,14 @@ func callContextFrom(ctx context.Context) *callContext {
 	return s
 }
 
+// inputRow returns the number of the row of the run around a call, 0 for none.
+func inputRow(ctx context.Context) (number int64) {
+	for s := callContextFrom(ctx); s != nil; s = s.outer {
+		number = s.row
+	}
+	return number
+}
+
 // activeTurn returns the turn of a memory's session that is in progress around a
 // call, nil for none. Waiting for another turn of that session would deadlock.
 func activeTurn(ctx context.Context, m *memory.Memory, session string) *memory.Turn {

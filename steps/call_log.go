@@ -26,9 +26,10 @@ type CallLog interface {
 // CallGate is a CallLog that decides when calls begin.
 type CallGate interface {
 	CallLog
-	// Begin returns when a call may be made, and what the caller calls when the call has ended and its result is
-	// recorded. It returns an error if ctx ends before.
-	Begin(ctx context.Context) (end func(), err error)
+	// Begin returns when the call with a key may be made, and what the caller calls when the call has ended and its
+	// result is recorded. before is how many earlier attempts have begun the call, so that it may have had an effect. The
+	// error is not nil if ctx ends before.
+	Begin(ctx context.Context, key string) (end func(), before int, err error)
 }
 
 // callRecorder is a CallLog with the number of equal calls of the run.
@@ -69,8 +70,9 @@ func (r *callRecorder) key(ctx context.Context, kind string, parts ...any) strin
 	return fmt.Sprintf("%x-%d", digest, n)
 }
 
-// recorded calls f, or returns its recorded result. replayed reports which.
-func recorded[T any](ctx context.Context, key string, f func(context.Context) (T, error)) (result T, replayed bool, err error) {
+// recorded calls f, or returns its recorded result. replayed reports which. what is called, for the event of a repeated
+// call; empty for what has no effect.
+func recorded[T any](ctx context.Context, key, what string, f func(context.Context) (T, error)) (result T, replayed bool, err error) {
 	log := callRecorderFrom(ctx).log
 	if raw := log.Recorded(key); raw != nil {
 		if err := json.Unmarshal(raw, &result); err != nil {
@@ -79,7 +81,7 @@ func recorded[T any](ctx context.Context, key string, f func(context.Context) (T
 		noteLogged(ctx, key)
 		return result, true, nil
 	}
-	ctx, end, err := beginCall(ctx, log)
+	ctx, end, err := beginCall(ctx, log, key, what)
 	if err != nil {
 		return result, false, err
 	}
@@ -104,7 +106,7 @@ type openCallKey struct{}
 
 // beginCall begins a call at the gate of a log, and returns its context. A call that makes calls itself,
 // such as that of a sub-agent, lasts for the gate until it makes the first of them.
-func beginCall(ctx context.Context, log CallLog) (inner context.Context, end func(), err error) {
+func beginCall(ctx context.Context, log CallLog, key, what string) (inner context.Context, end func(), err error) {
 	gate, ok := log.(CallGate)
 	if !ok {
 		return ctx, func() {}, nil
@@ -112,8 +114,12 @@ func beginCall(ctx context.Context, log CallLog) (inner context.Context, end fun
 	if endOuter, ok := ctx.Value(openCallKey{}).(func()); ok {
 		endOuter()
 	}
-	if end, err = gate.Begin(ctx); err != nil {
+	end, before, err := gate.Begin(ctx, key)
+	if err != nil {
 		return ctx, nil, err
+	}
+	if before > 0 && what != "" {
+		Report(ctx, Event{Kind: EventRepeated, Row: inputRow(ctx), Text: what, Repeated: before})
 	}
 	end = sync.OnceFunc(end)
 	return context.WithValue(ctx, openCallKey{}, end), end, nil

@@ -87,7 +87,7 @@ func repeatContext(ctx context.Context, turn *memory.Turn, memory, session strin
 	}
 	key := log.key(ctx, "context", memory, session)
 	turn.Repeat(func(read func() ([]byte, error)) ([]byte, error) {
-		state, _, err := recorded(ctx, key, func(context.Context) (json.RawMessage, error) { return read() })
+		state, _, err := recorded(ctx, key, "", func(context.Context) (json.RawMessage, error) { return read() })
 		return state, err
 	})
 }

@@ -28,6 +28,7 @@ const (
 	EventRepaired   EventKind = "repaired"    // a conversation had tool calls without results, or results without calls; the request has neither
 	EventDropped    EventKind = "dropped"     // a request is without a part of the one before: reasoning of earlier answers, because what comes before it has changed, or the tools
 	EventFallback   EventKind = "fallback"    // a fallback answered, because the models before it failed
+	EventRepeated   EventKind = "repeated"    // a call is made again, because its process ended before the result was recorded
 	EventCacheHit   EventKind = "cache-hit"   // the row's results came from the step's cache
 	EventCacheMiss  EventKind = "cache-miss"  // the row's results were not in the step's cache
 )
@@ -39,7 +40,7 @@ type Event struct {
 	Session   string           // the row's session
 	Row       int64            // the row's number
 	Origin    string           // in a run with batches: the id of the call that the event follows; empty before the first
-	Text      string           // text, reasoning, commentary: the delta; tool-call: the arguments; tool-result: the result; shortened, dropped: what was left out; fallback: the error of the model that failed
+	Text      string           // text, reasoning, commentary: the delta; tool-call: the arguments; tool-result: the result; shortened, dropped: what was left out; repeated: what is called; fallback: the error of the model that failed
 	Tool      string           // the tool's name
 	CallID    string           // the tool call's id
 	Err       error            // tool-result, step-end: why the tool or the step failed
@@ -54,6 +55,7 @@ type Event struct {
 	Model     string           // usage: id of the model called, a fallback or one of a memory's; empty for the step's own. fallback: the model that answered
 	Memory    string           // turn: the memory's id
 	Flushes   int              // turn: how often messages left the window
+	Repeated  int              // repeated: how often the call was made before
 	Failed    *model.Failure   // fallback: why a model did not answer
 }
 

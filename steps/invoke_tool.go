@@ -133,7 +133,7 @@ func (s *invokeTool) call(ctx context.Context, args map[string]any) (any, error)
 		return s.tool.Call(ctx, args)
 	}
 	key := log.key(ctx, "tool", s.tool.Info().ID, string(value.JSON(value.FromGo(args))))
-	raw, _, err := recorded(ctx, key, func(ctx context.Context) (json.RawMessage, error) {
+	raw, _, err := recorded(ctx, key, "tool "+s.tool.Info().Name, func(ctx context.Context) (json.RawMessage, error) {
 		result, err := s.tool.Call(withCallKey(ctx, key), args)
 		return value.JSON(value.FromGo(result)), err
 	})

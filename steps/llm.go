@@ -160,7 +160,7 @@ func (s *llmStep) call(ctx context.Context, row *Row, d *conversation, req model
 		return s.send(ctx, row, d, req)
 	}
 	key := log.key(ctx, "model", requestParts(&req)...)
-	resp, replayed, err := recorded(ctx, key, func(ctx context.Context) (*model.Response, error) {
+	resp, replayed, err := recorded(ctx, key, "model "+s.model.Info().ID, func(ctx context.Context) (*model.Response, error) {
 		resp, err := s.send(ctx, row, d, req)
 		if err == nil { // the keys of later calls have these ids
 			resp.Message = named(resp.Message)

@@ -95,7 +95,7 @@ func (w *chunkRunner) finished(ctx context.Context, t task) (*done, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &done{Rows: out.Stats.Rows, Failed: out.Stats.Failed, Steps: out.Stats.Steps, HasFailed: out.Stats.HasFailed}, nil
+	return &done{Rows: out.Stats.Rows, Failed: out.Stats.Failed, Steps: out.Stats.Steps, HasFailed: out.Stats.HasFailed, Repeated: repeatedOf(out.Stats.Events)}, nil
 }
 
 // rows reads the rows of the chunk.
@@ -116,7 +116,7 @@ func (w *chunkRunner) rows(ctx context.Context, t task, rows *chunk) error {
 
 // finish stores the output, or returns a small one of small rows.
 func (w *chunkRunner) finish(ctx context.Context, t task, out *output, isLocal bool) (done, error) {
-	made := done{Rows: out.Stats.Rows, Failed: out.Stats.Failed, Steps: out.Stats.Steps, HasFailed: out.Stats.HasFailed}
+	made := done{Rows: out.Stats.Rows, Failed: out.Stats.Failed, Steps: out.Stats.Steps, HasFailed: out.Stats.HasFailed, Repeated: repeatedOf(out.Stats.Events)}
 	if t.Max > 0 {
 		data, err := encode(out)
 		if err != nil {
@@ -188,7 +188,7 @@ func (w *chunkRunner) process(ctx context.Context, t task, isLocal bool, in inpu
 	if err != nil {
 		return counted, err
 	}
-	kinds := []steps.EventKind{steps.EventUsage, steps.EventTurn, steps.EventFallback}
+	kinds := []steps.EventKind{steps.EventUsage, steps.EventTurn, steps.EventFallback, steps.EventRepeated}
 	if t.Budget != nil {
 		kinds = append(kinds, steps.EventToolCall)
 	}

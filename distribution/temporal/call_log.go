@@ -5,11 +5,13 @@ import (
 	"errors"
 	"io/fs"
 	"sync"
+
+	"github.com/qtype-dev/qtype/memory"
 )
 
 // callLog stores the result of each call of a model or a tool before the row goes on, so that
 // the row can be repeated by another worker without repeating the call. It is a steps.CallGate: no call
-// begins when the worker stops.
+// begins when the worker stops. A mark of each call that has begun tells a later attempt which calls it repeats.
 type callLog struct {
 	ctx     context.Context // of the chunk
 	blobs   *blobs
@@ -18,29 +20,56 @@ type callLog struct {
 	fail    func(error) // ends the chunk, which Temporal repeats
 
 	mu       sync.Mutex
-	active   int           // calls that have begun
-	stopping chan struct{} // is closed when the last of them has ended; nil unless the worker stops
+	active   map[string]bool // the keys of calls that have begun, with whether their results are recorded
+	stopping chan struct{}   // is closed when the last of them has ended; nil unless the worker stops
 }
 
 // Begin notes that a call begins. When the worker stops, it waits until ctx ends.
-func (l *callLog) Begin(ctx context.Context) (end func(), err error) {
+func (l *callLog) Begin(ctx context.Context, key string) (end func(), before int, err error) {
 	l.mu.Lock()
 	if l.stopping != nil {
 		l.mu.Unlock()
 		<-ctx.Done()
-		return nil, context.Cause(ctx)
+		return nil, 0, context.Cause(ctx)
 	}
-	defer l.mu.Unlock()
-	l.active++
-	return l.end, nil
+	l.active[key] = false
+	l.mu.Unlock()
+	if l.repeats {
+		_ = l.blobs.read(l.ctx, l.mark(key), &before) // most calls have none
+	}
+	var marking sync.WaitGroup
+	marking.Go(func() { l.setMark(key, before+1) }) // the call does not wait for it
+	return func() {
+		marking.Wait()
+		l.end(key)
+	}, before, nil
 }
 
-func (l *callLog) end() {
+// end notes that a call has ended. One that was not recorded stays marked if it was cut off: not if it has failed, or
+// waits for an answer.
+func (l *callLog) end(key string) {
+	if cause := context.Cause(l.ctx); !l.isRecorded(key) && (cause == nil || cause == memory.ErrSuspended) { //nolint:errorlint // others match it, too
+		l.setMark(key, 0)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.active--; l.active == 0 && l.stopping != nil {
+	if delete(l.active, key); len(l.active) == 0 && l.stopping != nil {
 		close(l.stopping)
 	}
+}
+
+// mark returns the name of the blob with how often a call was begun and did not end.
+func (l *callLog) mark(key string) string { return l.folder + "/" + key + ".begun" }
+
+// setMark sets the mark of a call. It is for reports only, so that an error does not matter.
+func (l *callLog) setMark(key string, begun int) {
+	_ = l.blobs.store(context.WithoutCancel(l.ctx), l.mark(key), begun, true)
+}
+
+func (l *callLog) isRecorded(key string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.active[key]
 }
 
 // stop lets no further call begin. The returned channel is closed when those that have begun are recorded.
@@ -48,7 +77,7 @@ func (l *callLog) stop() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stopping = make(chan struct{})
-	if l.active == 0 {
+	if len(l.active) == 0 {
 		close(l.stopping)
 	}
 	return l.stopping
@@ -82,6 +111,10 @@ func (l *callLog) Record(ctx context.Context, key string, result []byte) error {
 	err := l.blobs.write(context.WithoutCancel(ctx), l.folder+"/"+key, result)
 	if err != nil {
 		l.fail(err)
+		return err
 	}
-	return err
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.active[key] = true
+	return nil
 }

@@ -288,8 +288,8 @@ func (c *chunkRun) place() place {
 func (c *chunkRun) newCallLog(ctx context.Context) *callLog {
 	return &callLog{
 		ctx: ctx, blobs: c.blobs, folder: callsName(c.task.folder(), c.task.Partition, c.task.Number),
-		repeats: c.task.mayHaveBegun(ctx),
-		fail:    c.fail,
+		repeats: c.task.mayHaveBegun(ctx), active: map[string]bool{},
+		fail: c.fail,
 	}
 }
 

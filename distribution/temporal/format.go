@@ -157,6 +157,8 @@ type event struct {
 	Estimated              bool // whether some of them are estimates
 	Flushes                int
 	Calls                  int // of models and tools
+	Repeated               int // calls of What
+	What                   string
 	Cost                   float64
 }
 
@@ -170,6 +172,7 @@ type eventSums struct {
 type eventKind struct {
 	kind            steps.EventKind
 	memory, session string
+	what            string
 }
 
 // add adds an event.
@@ -178,7 +181,7 @@ func (s *eventSums) add(ev event) {
 		s.all = append(s.all, ev)
 		return
 	}
-	key := eventKind{ev.Kind, ev.Memory, ev.Session}
+	key := eventKind{ev.Kind, ev.Memory, ev.Session, ev.What}
 	at, ok := s.known[key]
 	if !ok {
 		if s.known == nil {
@@ -192,6 +195,7 @@ func (s *eventSums) add(ev event) {
 	sum.Input, sum.Output, sum.Cached = sum.Input+ev.Input, sum.Output+ev.Output, sum.Cached+ev.Cached
 	sum.Estimated = sum.Estimated || ev.Estimated
 	sum.Cost, sum.Flushes, sum.Calls = sum.Cost+ev.Cost, sum.Flushes+ev.Flushes, sum.Calls+ev.Calls
+	sum.Repeated += ev.Repeated
 }
 
 // addAll adds events.
@@ -213,13 +217,24 @@ func eventOf(ev steps.Event) event {
 	if ev.Kind == steps.EventFallback {
 		kept.Model = ev.Model
 	}
+	if ev.Kind == steps.EventRepeated {
+		kept.Repeated, kept.What = ev.Repeated, ev.Text
+	}
 	return kept
 }
 
 // event is the reverse of eventOf.
 func (e event) event() steps.Event {
 	return steps.Event{Kind: e.Kind, Input: e.Input, Output: e.Output, Cached: e.Cached, Estimated: e.Estimated, Cost: e.Cost, Flushes: e.Flushes,
-		Memory: e.Memory, Session: e.Session, Model: e.Model, Failed: e.Failed}
+		Memory: e.Memory, Session: e.Session, Model: e.Model, Failed: e.Failed, Text: e.What, Repeated: e.Repeated}
+}
+
+// repeatedOf returns how many calls of events were repeated.
+func repeatedOf(events []event) (n int64) {
+	for _, ev := range events {
+		n += int64(ev.Repeated)
+	}
+	return n
 }
 
 // The names of the blobs of a run.

@@ -126,7 +126,7 @@ func (Engine) Show(ctx context.Context, cfg durable.Config, id string) (*durable
 			r.Reason = "no worker answers"
 			return &r, nil
 		}
-		r.Rows, r.Failed = s.Rows, s.Failed
+		r.Rows, r.Failed, r.Repeated = s.Rows, s.Failed, s.Repeated
 		r.Status = statusName(known.GetWorkflowExecutionInfo().GetStatus()) // the memo may be older
 		if s.Waiting > 0 {
 			r.Status = durable.WaitingStatus
@@ -139,7 +139,7 @@ func (Engine) Show(ctx context.Context, cfg durable.Config, id string) (*durable
 		r.Reason = explain(err).Error()
 		s, _ = stateOf(err)
 	}
-	r.Rows, r.Failed = s.Rows, s.Failed
+	r.Rows, r.Failed, r.Repeated = s.Rows, s.Failed, s.Repeated
 	return &r, nil
 }
 

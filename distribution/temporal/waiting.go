@@ -32,6 +32,7 @@ type givenAnswer struct {
 // status is the answer to a progress query.
 type status struct {
 	Rows, Failed int64
+	Repeated     int64
 	Steps        []stepStats
 	Waiting      int // open requests
 }
@@ -39,7 +40,7 @@ type status struct {
 // setHandlers lets users watch the workflow and answer its requests.
 func (r *scheduler) setHandlers(ctx workflow.Context) error {
 	err := workflow.SetQueryHandler(ctx, progressQuery, func() (status, error) {
-		return status{Rows: r.state.Rows, Failed: r.state.Failed, Steps: r.state.Steps, Waiting: len(r.state.Open)}, nil
+		return status{Rows: r.state.Rows, Failed: r.state.Failed, Repeated: r.state.Repeated, Steps: r.state.Steps, Waiting: len(r.state.Open)}, nil
 	})
 	if err != nil {
 		return err

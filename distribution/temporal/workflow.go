@@ -107,6 +107,8 @@ type state struct {
 
 	HasFailed bool // as in stats
 
+	Repeated int64 // calls that were made again; see steps.EventRepeated
+
 	Listed  bool          // the memo shows that rows wait
 	Asked   int           // requests so far
 	Open    []openRequest // without an answer, the oldest first
@@ -154,6 +156,8 @@ type done struct {
 	Stopped string // the blob with the output of the last steps of a flow with batch steps, if too many rows have failed
 
 	HasFailed bool // as in stats
+
+	Repeated int64 // calls that were made again
 
 	Waiting []keyedRequest // what the chunk waits for; if there is any, it is not finished
 	Moved   *place         // where the finished rows are, if the worker was stopped before the others were
@@ -243,8 +247,9 @@ func (r *scheduler) runPartition(ctx workflow.Context, partition int) {
 			continue
 		}
 		if r.isTail(partition) { // it counts the rows of all chunks
-			r.state.Rows, r.state.Failed, r.state.Stopped = 0, 0, made.Stopped
+			r.state.Rows, r.state.Failed, r.state.Repeated, r.state.Stopped = 0, 0, 0, made.Stopped
 		}
+		r.state.Repeated += made.Repeated
 		r.state.Rows, r.state.Failed = r.state.Rows+made.Rows, r.state.Failed+made.Failed
 		if made.Stopped != "" {
 			return // with too many failures

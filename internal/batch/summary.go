@@ -46,6 +46,7 @@ type summary struct {
 	saved     float64        // by batches
 	fallbacks map[string]int // answers of fallbacks, by the models and the reason
 	dropped   map[string]int // what was not sent to models, by what and why
+	repeated  map[string]int // calls that were made again, by what was called
 	tools     map[string]int // failed calls of tools by models, by the tool and the reason
 }
 
@@ -56,7 +57,7 @@ type memoryUse struct {
 }
 
 func newSummary(j *job, p *runtime.Progress) *summary {
-	return &summary{job: j, progress: p, begin: time.Now(), reasons: map[string]int{}, memories: map[string]*memoryUse{}, fallbacks: map[string]int{}, dropped: map[string]int{}, tools: map[string]int{}}
+	return &summary{job: j, progress: p, begin: time.Now(), reasons: map[string]int{}, memories: map[string]*memoryUse{}, fallbacks: map[string]int{}, dropped: map[string]int{}, repeated: map[string]int{}, tools: map[string]int{}}
 }
 
 // addTurn counts a turn of a memory.
@@ -93,6 +94,11 @@ func (s *summary) event(ev steps.Event) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.fallbacks[fmt.Sprintf("%s → %s: %s", ev.Failed.Model, ev.Model, ev.Failed.Reason())]++
+	}
+	if ev.Kind == steps.EventRepeated {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.repeated[terminal.Clean(ev.Text)] += ev.Repeated
 	}
 	if ev.Kind == steps.EventDropped {
 		s.addDropped(ev)
@@ -157,7 +163,7 @@ func (s *summary) print() {
 	s.printLines(s.reasonLines()...)
 	s.printLines(s.handled(), s.toolFailures(), s.rejections())
 	if !j.Quiet {
-		s.printLines(s.usage(), s.waves(), s.outages(), s.reasoningDropped(), s.caches(), s.indexes(), s.times())
+		s.printLines(s.usage(), s.frequent("made again after the end of a worker", s.repeated), s.waves(), s.outages(), s.reasoningDropped(), s.caches(), s.indexes(), s.times())
 	}
 	switch {
 	case s.failed == 0:

@@ -72,6 +72,7 @@ type Run struct {
 	Closed   time.Time     `json:"closed,omitzero"`    // when it ended; zero if it runs
 	Rows     int64         `json:"rows,omitempty"`     // the finished rows, as far as they are known
 	Failed   int64         `json:"failed,omitempty"`   // those that failed
+	Repeated int64         `json:"repeated,omitempty"` // calls of models and tools that were made again, because a worker was killed
 	Reason   string        `json:"reason,omitempty"`   // why it did not complete, or is not known better
 	Input    string        `json:"input,omitempty"`    // the file with the rows
 	Sessions []string      `json:"sessions,omitempty"` // of the rows, unless they are many

@@ -165,6 +165,9 @@ func (v *View) Show(run *durable.Run) error {
 	if run.Rows > 0 {
 		line += fmt.Sprintf(" %s, %s failed", textfmt.Count(run.Rows, "row"), textfmt.Thousands(run.Failed))
 	}
+	if run.Repeated > 0 {
+		line += fmt.Sprintf(", %s repeated", textfmt.Count(run.Repeated, "call"))
+	}
 	if run.Reason != "" {
 		line += " " + run.Reason
 	}

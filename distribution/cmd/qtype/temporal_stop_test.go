@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -89,6 +90,66 @@ func TestTemporal_Outage(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, c.read("out.jsonl")); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// pays is a flow that calls a tool.
+const pays = `id: pays
+tools:
+  - {type: APITool, id: pay, name: pay, description: Pays., endpoint: "%s/pay", method: POST, allow_private: true, idempotency_header: Idempotency-Key, inputs: [{id: order, type: text}], outputs: [{id: paid, type: text}]}
+flows:
+  - id: main
+    variables: [{id: order, type: text}, {id: paid, type: text}]
+    inputs: [order]
+    outputs: [paid]
+    steps: [{type: InvokeTool, id: call, tool: pay, input_bindings: {order: order}, output_bindings: {paid: paid}}]
+`
+
+// TestTemporal_RepeatedCalls: a worker is killed while it waits for a tool. The call is made again with the key of the
+// first one, and reported; those with results are not.
+func TestTemporal_RepeatedCalls(t *testing.T) {
+	var mu sync.Mutex
+	keys := map[string][]string{}
+	asked, end := make(chan struct{}), make(chan struct{})
+	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct{ Order string }
+		_ = json.NewDecoder(r.Body).Decode(&body)
+		mu.Lock()
+		keys[body.Order] = append(keys[body.Order], r.Header.Get("Idempotency-Key"))
+		isFirst := len(keys[body.Order]) == 1
+		mu.Unlock()
+		if body.Order == "two" && isFirst {
+			close(asked)
+			<-end
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"paid": "%s is paid"}`, body.Order)
+	}))
+	t.Cleanup(shop.Close)
+	t.Cleanup(func() { close(end) })
+	c := newCluster(t, fmt.Sprintf(pays, shop.URL), "order\none\ntwo\nthree\n")
+	worker := c.worker()
+	result := make(chan string, 1)
+	go func() {
+		status, _, stderr := c.qtype("run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal", "--heartbeat", "2s")
+		result <- fmt.Sprintf("%d\n%s", status, stderr)
+	}()
+	<-asked
+	testkit.Must(t, worker.Process.Kill())
+	c.worker()
+	if got := <-result; !strings.HasPrefix(got, "0\n") || !strings.Contains(got, "made again after the end of a worker 1 × tool pay\n") {
+		t.Error(got)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if two := keys["two"]; len(keys["one"]) != 1 || len(two) != 2 || two[0] != two[1] || two[0] == "" || len(keys["three"]) != 1 {
+		t.Errorf("the calls had the keys %q", keys)
+	}
+	_, out, errs := c.qtype("runs", "list", "--engine", "temporal", "--format", "json")
+	var run struct{ ID string }
+	testkit.Must(t, json.Unmarshal([]byte(out), &run))
+	if _, out, errs = c.qtype("runs", "show", run.ID); !strings.Contains(out, "3 rows, 0 failed, 1 call repeated") {
+		t.Error(out, errs)
 	}
 }
 
