@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/memory/change"
@@ -24,6 +25,24 @@ func (t *Turn) setIdempotencyKey(key string) (done bool) {
 	t.operation = key
 	t.done = change.OperationOf(t.base.Values, key) != ""
 	return t.done
+}
+
+// SetNote adds a note to the idempotency key that Commit stores, for Prior. It must have no spaces.
+func (t *Turn) SetNote(note string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.note = note
+}
+
+// Prior returns how often messages left the window in an earlier turn with the same idempotency key, and its note. They are
+// zero if there was no such turn, or if it is not among the newest ones of the session.
+func (t *Turn) Prior() (flushes int, note string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, noted, _ := strings.Cut(change.OperationOf(t.base.Values, t.operation), ";")
+	count, note, _ := strings.Cut(noted, ";")
+	flushes, _ = strconv.Atoi(count) // none without a note
+	return flushes, note
 }
 
 // PriorMessages returns the messages that an earlier turn with the same

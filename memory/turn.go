@@ -50,6 +50,7 @@ type Turn struct {
 	repeat    Repeater                    // records what the context has read; nil records nothing
 	operation string                      // the idempotency key, empty for none
 	done      bool                        // the session has committed the operation before
+	note      string                      // see SetNote
 	report    *TurnReport                 // nil if none is wanted
 	strict    bool                        // the messages are stored only if calls and results belong together
 	unchecked bool                        // some staged messages have ids that the session may have outside its window

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -175,12 +176,17 @@ func (t *Turn) plan(n *change.Transition, each bool) (changed bool, err error) {
 		changed = true
 	}
 	if changed {
-		n.RecordOperation(t.operation)
+		n.RecordOperation(t.operation, t.noteOf(n))
 		n.SetFactors(t.factors)
 		n.RecordCall(t.call)
 		t.storeContext(n)
 	}
 	return changed, nil
+}
+
+// noteOf returns what is stored with the idempotency key: how often messages leave the window, and the note.
+func (t *Turn) noteOf(n *change.Transition) string {
+	return fmt.Sprintf("%d;%s", n.Next.State.Flushes-t.base.State.Flushes, t.note)
 }
 
 // storeContext adds the values of the context that have changed.

@@ -159,6 +159,18 @@ func (d *conversation) report(ctx context.Context) *memory.TurnReport {
 	return d.turn.Report()
 }
 
+// endUsage lets the commit store the usage of the turn. If an earlier run has committed it, replay gets its note, and the
+// result is how often messages left the window.
+func (d *conversation) endUsage(used *turnUsage, replay func(note string)) (flushes int) {
+	if d.turn == nil || used == nil {
+		return 0
+	}
+	d.turn.SetNote(used.note())
+	flushes, note := d.turn.Prior()
+	replay(note)
+	return flushes
+}
+
 // close ends the conversation: it commits if err is nil, and also what was said if the user
 // stopped it. Otherwise it leaves the window unchanged and records the failure in the history.
 // It returns the error of the row.

@@ -79,11 +79,13 @@ func (s *llmStep) runTurn(ctx context.Context, row *Row, inputs []slot, reply re
 		}
 	}()
 	report := d.report(ctx)
-	answer, err = d.finish(s.withTurn(d.context(calls), row, d), row, msgs, reply)
+	within, used := withTurnUsage(s.withTurn(d.context(calls), row, d))
+	answer, err = d.finish(within, row, msgs, reply)
 	finished = true
+	flushes := d.endUsage(used, func(note string) { s.reportNoted(ctx, row, note) })
 	err = d.close(ctx, err)
 	if report != nil {
-		Report(ctx, s.event(row, Event{Kind: EventTurn, Memory: s.declared, Flushes: report.Flushes}))
+		Report(ctx, s.event(row, Event{Kind: EventTurn, Memory: s.declared, Flushes: flushes + report.Flushes}))
 	}
 	return answer, err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -150,6 +151,69 @@ func TestTemporal_RepeatedCalls(t *testing.T) {
 	testkit.Must(t, json.Unmarshal([]byte(out), &run))
 	if _, out, errs = c.qtype("runs", "show", run.ID); !strings.Contains(out, "3 rows, 0 failed, 1 call repeated") {
 		t.Error(out, errs)
+	}
+}
+
+// sells is a flow whose rows call a tool after a turn of a memory.
+const sells = `id: sells
+models: [{type: Model, id: m, provider: openai, model_id: gpt-6-luna, base_url: "%[1]s/v1", prices: {input: 1000, output: 2000}}]
+memories: [{id: talk, policy: message_window, max_messages: 2}]
+tools: [{type: APITool, id: pay, name: pay, description: Pays., endpoint: "%[1]s/pay", method: POST, allow_private: true, inputs: [{id: order, type: text}], outputs: [{id: paid, type: text}]}]
+flows:
+  - id: main
+    variables: [{id: text, type: text}, {id: answer, type: text}, {id: paid, type: text}]
+    inputs: [text]
+    outputs: [answer, paid]
+    steps:
+      - {type: LLMInference, id: say, model: m, memory: talk, inputs: [text], outputs: [answer]}
+      - {type: InvokeTool, id: call, tool: pay, input_bindings: {order: text}, output_bindings: {paid: paid}}
+`
+
+// TestTemporal_Figures: a worker is killed after the turn of a row, before the row is finished. The figures of the summary are
+// those of a local run.
+func TestTemporal_Figures(t *testing.T) {
+	asked, end := make(chan struct{}, 1), make(chan struct{})
+	var isKilled atomic.Bool
+	answers := modeltest.OpenAI(func(messages []modeltest.Message) (string, int) {
+		return "answer to " + messages[len(messages)-1].Content, 0
+	})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/pay" {
+			answers(w, r)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(body), "three") && !isKilled.Swap(true) {
+			asked <- struct{}{}
+			<-end
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"paid": "yes"}`)
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(end) })
+	c := newCluster(t, fmt.Sprintf(sells, server.URL), "session,text\na,one\na,two\na,three\na,four\n")
+	figures := func(stderr string) string {
+		for line := range strings.Lines(stderr) {
+			if strings.HasPrefix(line, "tokens ") {
+				return line
+			}
+		}
+		return "none in " + stderr
+	}
+	worker := c.worker()
+	result := make(chan string, 1)
+	go func() {
+		_, _, stderr := c.qtype("run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal", "--heartbeat", "2s")
+		result <- stderr
+	}()
+	<-asked
+	testkit.Must(t, worker.Process.Kill())
+	c.worker()
+	got := figures(<-result)
+	_, _, stderr := c.qtype("run", "app.qtype.yaml", "-I", "in.csv", "-o", "local.jsonl", "--store", "memory:")
+	if want := figures(stderr); got != want {
+		t.Errorf("got %swant %s", got, want)
 	}
 }
 

@@ -301,25 +301,32 @@ const LeaseValue = "lease"
 const (
 	repairsValue       = "repairs" // the value with the number of repairs that the newest call reported
 	maxIdempotencyKeys = 64        // a retry comes soon or not at all
+	maxNotes           = 4         // of the newest keys: a run that is repeated is in the middle of a few turns
 )
 
 // RecordOperation adds an idempotency key to the session, with the positions of the
-// messages that were added under it.
-func (t *Transition) RecordOperation(key string) {
+// messages that were added under it, and a note without spaces.
+func (t *Transition) RecordOperation(key, note string) {
 	if key == "" {
 		return
 	}
 	record, last := hashKey(key), t.Next.State.Last
 	if n := len(t.Change.Entries); n > 0 {
 		record = fmt.Sprintf("%s@%d-%d", record, last-int64(n)+1, last)
+		if note != "" {
+			record += ";" + note
+		}
 	}
 	all := append(strings.Fields(string(t.Next.Values[IdempotencyValue])), record)
 	all = all[max(len(all)-maxIdempotencyKeys, 0):]
+	if old := len(all) - maxNotes - 1; old >= 0 {
+		all[old], _, _ = strings.Cut(all[old], ";")
+	}
 	t.SetValue(IdempotencyValue, []byte(strings.Join(all, " ")))
 }
 
 // OperationOf returns the record that the values of a session have of an idempotency key:
-// hash or hash@from-to with the positions of the messages; empty if there is none.
+// hash, hash@from-to with the positions of the messages, or hash@from-to;note; empty if there is none.
 func OperationOf(values map[string][]byte, key string) string {
 	if key == "" {
 		return ""
