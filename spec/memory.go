@@ -189,7 +189,7 @@ func (b *SummaryBlock) BlockScope() Scope { return b.Scope }
 // RetrievalBlock is the evicted messages that are most similar to the newest one.
 type RetrievalBlock struct {
 	Positioned
-	// EmbeddingModel is the id of the embedding model that measures similarity; without it words are compared.
+	// EmbeddingModel is the id of the embedding model that measures similarity; without it words are compared, and their meanings by a table in the program.
 	EmbeddingModel Ref[*EmbeddingModel] `yaml:"embedding_model"`
 	// Scope selects the messages: those of the session, or of all sessions of its user (user).
 	Scope Scope `yaml:"scope" default:"session" validate:"oneof=session user"`

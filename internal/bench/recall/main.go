@@ -100,6 +100,7 @@ type options struct {
 	ratio  float64
 	topK   int
 	ranked string
+	floor  bool
 	shape  string
 	count  int
 	turns  int
@@ -107,13 +108,14 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.url, "embeddings", "", "the address of a server with OpenAI's API for embeddings; without it only words are compared")
+	flag.StringVar(&o.url, "embeddings", "", "the address of a server with OpenAI's API for embeddings; without it the built-in vectors of words are compared")
 	flag.StringVar(&o.only, "only", "", "the ids of conversations, separated by commas")
 	flag.IntVar(&o.limit, "limit", search.DefaultLimit, "messages that a search returns")
 	flag.IntVar(&o.window, "window", 0, "tokens of a window that the block retrieval fills; 0 to search")
 	flag.Float64Var(&o.ratio, "ratio", 0.1, "the share of the window for the newest messages")
 	flag.IntVar(&o.topK, "top-k", 0, "passages that the block retrieves; 0 for as many as fit")
 	flag.StringVar(&o.ranked, "ranked", "", "a file with the ranked messages of each question, by another system")
+	flag.BoolVar(&o.floor, "scores", false, "print the scores of questions that a conversation answers, and of those of the next one")
 	flag.StringVar(&o.shape, "generate", "", "write conversations with long answers (long), with misspelled questions (typos)")
 	flag.IntVar(&o.count, "conversations", 6, "how many are generated")
 	flag.IntVar(&o.turns, "turns", 300, "messages of each")
@@ -144,6 +146,7 @@ func run(ctx context.Context, o options, path string) error {
 		measure = func(_ context.Context, c *conversation) (score, error) { return others.measure(c, &o) }
 	}
 	var sum score
+	var all []conversation
 	questions := 0
 	for lines.Scan() {
 		var c conversation
@@ -153,6 +156,10 @@ func run(ctx context.Context, o options, path string) error {
 		if o.only != "" && !slices.Contains(strings.Split(o.only, ","), c.ID) {
 			continue
 		}
+		if o.floor {
+			all = append(all, c)
+			continue
+		}
 		one, err := measure(ctx, &c)
 		if err != nil {
 			return err
@@ -160,6 +167,9 @@ func run(ctx context.Context, o options, path string) error {
 		fmt.Printf("conversation %s: %d messages, ", c.ID, len(c.Turns))
 		one.print(len(c.Questions))
 		sum.recall, sum.reciprocal, questions = sum.recall+one.recall, sum.reciprocal+one.reciprocal, questions+len(c.Questions)
+	}
+	if o.floor {
+		return o.compareScores(ctx, all)
 	}
 	fmt.Print("all: ")
 	sum.print(questions)
@@ -171,31 +181,42 @@ func (s *score) print(questions int) {
 	fmt.Printf("%d questions, recall %.3f, MRR %.3f\n", questions, s.recall/n, s.reciprocal/n)
 }
 
-// measure returns the scores of the questions of a conversation. A window has no ranks.
-func (o *options) measure(ctx context.Context, c *conversation) (sum score, err error) {
+// remember returns a memory with the messages of a conversation, and their texts by id.
+func (o *options) remember(ctx context.Context, c *conversation) (*memory.Memory, map[string]string, error) {
 	var blocks []promptcontext.Block
 	if o.url != "" {
 		blocks = append(blocks, promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 1, TopK: o.topK, Embedder: &embedder{url: o.url}})
+	} else if o.window > 0 {
+		blocks = append(blocks, promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 1, TopK: o.topK})
 	}
 	counter, err := tokenizer.For(tokenizer.Cl100k)
 	if err != nil {
-		return sum, err
+		return nil, nil, err
 	}
 	at := time.Time{}
 	m, err := memory.New(memory.Config{ID: "recall", Counter: counter, Context: promptcontext.New(nil, blocks...), Now: func() time.Time { return at },
 		Limits: memory.Limits{"token_limit": float64(cmp.Or(o.window, 100_000)), "chat_history_token_ratio": o.ratio, "token_flush_size": 100}}, memory.NewInProcess())
 	if err != nil {
-		return sum, err
+		return nil, nil, err
 	}
 	texts := map[string]string{}
 	for i, t := range c.Turns {
 		if at, err = time.Parse(timeForm, t.Time); err != nil {
-			return sum, err
+			return nil, nil, err
 		}
 		if err := m.Append(ctx, "s", c.message(&t)); err != nil {
-			return sum, fmt.Errorf("turn %d: %w", i+1, err)
+			return nil, nil, fmt.Errorf("turn %d: %w", i+1, err)
 		}
 		texts[t.ID] = t.Text
+	}
+	return m, texts, nil
+}
+
+// measure returns the scores of the questions of a conversation. A window has no ranks.
+func (o *options) measure(ctx context.Context, c *conversation) (sum score, err error) {
+	m, texts, err := o.remember(ctx, c)
+	if err != nil {
+		return sum, err
 	}
 	s := search.New(m)
 	for i := range c.Questions {

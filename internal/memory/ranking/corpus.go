@@ -2,7 +2,8 @@
 // The search of memories and the context block retrieval share it.
 //
 // A message is found by its words, which are compared by their English stems and weighed
-// by BM25, and by the similarity of vectors. Both also consider the messages before and
+// by BM25, and by the similarity of vectors: those of an embedding model, or else those of
+// package wordvectors. Both also consider the messages before and
 // after it, the names of authors and the dates that the text mentions. The two rankings
 // are combined by reciprocal rank fusion. The same messages and text give the same
 // order. docs/memory.md has the measured recall.
@@ -14,7 +15,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/vectors"
 	"github.com/qtype-dev/qtype/internal/words"
+	"github.com/qtype-dev/qtype/internal/wordvectors"
 )
 
 // Document is a message. A long one is divided into Passages, which are the documents of the corpus.
@@ -59,6 +62,8 @@ type Corpus struct {
 	named    map[string]int32 // authors by name
 	first    int64            // times of the oldest and newest document
 	newest   int64
+
+	meanings *vectors.Matrix // a vector of each document; nil without a model
 }
 
 type author struct{ words []string }
@@ -98,6 +103,9 @@ func (c *Corpus) Add(d Document) bool {
 	}
 	if c.ids == nil {
 		c.ids, c.last, c.named = map[string]int32{}, map[int32]int32{}, map[string]int32{}
+		if !wordvectors.Default().Empty() {
+			c.meanings = vectors.NewMatrix(vectors.Int8, wordvectors.Dimensions)
+		}
 	}
 	first, whole := len(c.docs), 0
 	for i, p := range parts {
@@ -117,13 +125,22 @@ func (c *Corpus) addPassage(d *Document, part int, p Passage) {
 		r.previous, c.docs[previous].next = previous, doc
 	}
 	c.last[d.Session] = doc
-	terms, stops := textTerms(p.String())
-	r.length = uint16(min(len(terms)-stops, math.MaxUint16))
-	for _, term := range terms {
-		c.addTerm(term, uint32(doc))
+	var meaning [wordvectors.Dimensions]float32
+	words, stops := 0, 0
+	for word := range passageWords(p) {
+		words++
+		if isStopWord(word) {
+			stops++
+		}
+		c.addTerm(word, uint32(doc))
+		wordvectors.Default().AddWord(meaning[:], word)
+	}
+	r.length = uint16(min(words-stops, math.MaxUint16))
+	if c.meanings != nil {
+		c.meanings.Append(meaning[:])
 	}
 	for _, word := range c.authors[r.author].words {
-		c.addTerm(stem(word), uint32(doc))
+		c.addTerm(word, uint32(doc))
 	}
 	if len(c.docs) == 0 || r.seconds < c.first {
 		c.first = r.seconds
@@ -134,7 +151,8 @@ func (c *Corpus) addPassage(d *Document, part int, p Passage) {
 	c.total += int64(r.length)
 }
 
-func (c *Corpus) addTerm(term string, doc uint32) {
+func (c *Corpus) addTerm(word string, doc uint32) {
+	term := stem(word)
 	id, known := c.ids[term]
 	if !known {
 		id = int32(len(c.postings))
@@ -151,7 +169,7 @@ func (c *Corpus) addTerm(term string, doc uint32) {
 	c.postings[id] = append(list, doc<<countBits|1)
 }
 
-// author returns the number of a author.
+// author returns the number of an author.
 func (c *Corpus) author(name string) int32 {
 	n, known := c.named[name]
 	if !known {

@@ -6,6 +6,9 @@ import (
 	"math/bits"
 	"slices"
 	"time"
+
+	"github.com/qtype-dev/qtype/internal/vectors"
+	"github.com/qtype-dev/qtype/internal/wordvectors"
 )
 
 // The parameters are the same for all shapes of conversations; docs/benchmarks.md has what they were
@@ -24,6 +27,7 @@ const (
 	wordsWeight      = 0.6
 	similarityWeight = 0.4
 	highDeviations   = 5    // standard deviations above the mean that are as much as all words of the query
+	minDeviations    = 2    // above the mean that a document without words of the query needs
 	cosineShare      = 0.05 // the order of documents below the mean, as in a short conversation
 	aboutSame        = 0.9
 	minSameWords     = 2
@@ -50,7 +54,7 @@ type Similarity struct {
 // Query is what a ranking is for.
 type Query struct {
 	Text    string
-	Similar []Similarity       // in any order, a document once; nil without vectors
+	Similar []Similarity       // by an embedding model, in any order, a document once; nil: by the vectors of their words
 	Limit   int                // the most results
 	Match   func(doc int) bool // whether a document may be a result; nil: all
 	Now     time.Time          // when the question is asked, for "last week"; zero: when the newest document was written
@@ -69,7 +73,7 @@ type ranker struct {
 	query   Query
 	plain   []string
 	stems   []string
-	named   []bool // whether the query names a author
+	named   []bool // whether the query names an author
 	periods []period
 	ideal   float64          // about the score of a document with all words of the query
 	masks   map[int32]uint64 // of documents: which terms of the query they have
@@ -128,6 +132,9 @@ func (r *ranker) combine() []Result {
 	for _, list := range [][]scored{r.best(words, n), r.best(similar, n)} {
 		for _, s := range list {
 			score := wordsWeight * float64(words.of[s.doc]) / max(r.ideal, math.SmallestNonzeroFloat32)
+			if r.query.Similar == nil && words.of[s.doc] == 0 && float64(similar.of[s.doc]) < mean+minDeviations*deviation {
+				continue // the meanings of words alone say little
+			}
 			if similar.of[s.doc] != 0 {
 				cosine := float64(similar.of[s.doc])
 				score += similarityWeight * (max(cosine-mean, 0)/(deviation*highDeviations) + cosineShare*cosine)
@@ -279,12 +286,31 @@ func isVariant(term, unknown string) bool {
 // bySimilarity scores the documents by their vectors.
 func (r *ranker) bySimilarity() *scoreList {
 	scores := scoreList{of: make([]float32, len(r.docs))}
-	for _, s := range r.query.Similar {
-		if doc := int32(s.Doc); !r.docs[doc].dead {
-			scores.add(doc, s.Score+r.boost(doc, namedSimilarity, datedSimilarity))
+	add := func(doc int32, cosine float32) {
+		if !r.docs[doc].dead {
+			scores.add(doc, cosine+r.boost(doc, namedSimilarity, datedSimilarity))
 		}
 	}
+	for _, s := range r.query.Similar {
+		add(int32(s.Doc), s.Score)
+	}
+	if r.query.Similar == nil && r.meanings != nil {
+		r.meanings.Scan(r.meaning(), func(first int, cosines []float32) {
+			for i, cosine := range cosines {
+				add(int32(first+i), cosine)
+			}
+		})
+	}
 	return r.spread(&scores, similarityBefore, similarityAfter)
+}
+
+// meaning returns the vector of the words of the query.
+func (r *ranker) meaning() *vectors.Query {
+	var sum [wordvectors.Dimensions]float32
+	for _, word := range r.plain {
+		wordvectors.Default().AddWord(sum[:], word)
+	}
+	return r.meanings.NewQuery(sum[:])
 }
 
 // boost returns what a document gains if the query names its author or its time.

@@ -1,6 +1,7 @@
 package ranking
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -28,15 +29,15 @@ func isStopWord(word string) bool {
 	return false
 }
 
-// textTerms returns the stems of the words of a text.
-func textTerms(text string) (terms []string, stops int) {
-	for t := range words.All(cut(text, maxTextBytes)) {
-		if isStopWord(t.Term) {
-			stops++
+// passageWords yields the words of a passage.
+func passageWords(p Passage) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for t := range words.All(cut(p.String(), maxTextBytes)) {
+			if !yield(t.Term) {
+				return
+			}
 		}
-		terms = append(terms, stem(t.Term))
 	}
-	return terms, stops
 }
 
 // queryTerms returns the words of a query and the stems to find: those of its stop words
