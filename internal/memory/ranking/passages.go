@@ -79,7 +79,7 @@ func (d *divider) end() {
 	if (d.kind == row || d.kind == code) && d.header != "" && !strings.HasPrefix(text, d.header) {
 		under = d.header
 	}
-	if strings.HasPrefix(text, under) {
+	if strings.HasPrefix(strings.TrimLeft(text, "# "), under) {
 		under = ""
 	}
 	d.out = append(d.out, Passage{Under: under, Text: text})

@@ -86,7 +86,7 @@ func sessionSchemas() object {
 		member("FoundMessages", described("FoundMessages", object{
 			member("messages", listOf(described("FoundMessage", object{
 				member("session", typed("string")), member("id", typed("string")), member("seq", typed("integer")), member("turn", typed("integer")), member("time", typed("string")),
-				member("role", typed("string")), member("name", typed("string")), member("content", typed("string")), member("score", typed("number")),
+				member("role", typed("string")), member("name", typed("string")), member("content", typed("string")), member("passage", typed("string")), member("score", typed("number")),
 			}, []string{"session", "id", "seq", "turn", "time", "role", "content", "score"}))),
 			member("problem", nullableText()),
 		}, []string{"messages", "problem"})),

@@ -22,7 +22,8 @@ type foundJSON struct {
 	Role    chat.Role `json:"role"`
 	Name    string    `json:"name,omitempty"`
 	Content string    `json:"content"`
-	Score   float64   `json:"score"` // comparable within one search
+	Passage string    `json:"passage,omitempty"` // the part of a long content that fits best, after its heading
+	Score   float64   `json:"score"`             // comparable within one search
 }
 
 // searchSession answers GET /sessions/{id}/messages?search=TEXT: messages of one session.
@@ -99,7 +100,7 @@ func (s *Service) search(w http.ResponseWriter, r *http.Request, searcher *searc
 	p := access.PrincipalOf(r.Context())
 	for _, m := range found.Messages {
 		id, _ := p.ClientSession(m.Session)
-		out.Messages = append(out.Messages, foundJSON{Session: id, ID: m.ID, Seq: m.Seq, Turn: m.Turn, Time: m.Time, Role: m.Role, Name: m.Name, Content: m.Content, Score: m.Score})
+		out.Messages = append(out.Messages, foundJSON{Session: id, ID: m.ID, Seq: m.Seq, Turn: m.Turn, Time: m.Time, Role: m.Role, Name: m.Name, Content: m.Content, Passage: m.Passage, Score: m.Score})
 	}
 	if found.Problem != "" {
 		s.opts.Log.WarnContext(r.Context(), "a search compared not all messages by meaning", "problem", found.Problem)

@@ -11,9 +11,9 @@ import (
 
 type foundMessages struct {
 	Messages []struct {
-		Session, ID, Role, Content string
-		Seq                        int64
-		Score                      float64
+		Session, ID, Role, Content, Passage string
+		Seq                                 int64
+		Score                               float64
 	}
 	Problem *string
 }
@@ -68,6 +68,23 @@ func TestSearch_OwnMessages(t *testing.T) {
 	s.must(t, "ada", "DELETE /sessions/messages", "", http.StatusNoContent)
 	if found := get[foundMessages](t, s, "ada", "GET /sessions/messages?search=letter", "", http.StatusOK); len(found.Messages) > 0 {
 		t.Errorf("a deleted message was found: %+v", found)
+	}
+}
+
+// TestSearch_Passage checks that a long message is found with the part that fits.
+func TestSearch_Passage(t *testing.T) {
+	s := newServer(t, memory.NewInProcess())
+	advice := strings.Repeat("Soil needs compost, water and patience before anything grows. ", 10)
+	s.say(t, "ada", "s-1", advice+"\n\n## Keys\n\nThe key of the shed hangs behind the mirror.\n\n"+advice)
+	s.say(t, "ada", "s-2", "the mirror is new")
+	found := get[foundMessages](t, s, "ada", "GET /sessions/s-1/messages?search=shed%20key", "", http.StatusOK)
+	if len(found.Messages) == 0 || !strings.HasPrefix(found.Messages[0].Passage, "## Keys\n\nThe key") || len(found.Messages[0].Passage) > 400 {
+		t.Errorf("got %+v", found)
+	}
+	for _, m := range get[foundMessages](t, s, "ada", "GET /sessions/s-2/messages?search=mirror", "", http.StatusOK).Messages {
+		if m.Passage != "" {
+			t.Errorf("a short message has the passage %q", m.Passage)
+		}
 	}
 }
 
