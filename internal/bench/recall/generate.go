@@ -75,13 +75,17 @@ var (
 )
 
 // generate writes conversations of about that many turns each, one a line.
-func generate(w io.Writer, conversations, turns int, typos bool) error {
+func generate(w io.Writer, conversations, turns int, shape string) error {
+	round, err := roundOf(shape)
+	if err != nil {
+		return err
+	}
 	enc := json.NewEncoder(w)
 	for i := range conversations {
-		g := &generator{Rand: rand.New(rand.NewPCG(7, uint64(i))), at: time.Date(2025, 3, 1, 9, 0, 0, 0, time.UTC), typos: typos}
+		g := &generator{Rand: rand.New(rand.NewPCG(7, uint64(i))), at: time.Date(2025, 3, 1, 9, 0, 0, 0, time.UTC), typos: shape == "typos"}
 		g.c.ID = fmt.Sprintf("long%d", i+1)
 		for len(g.c.Turns) < turns {
-			g.round()
+			round(g)
 		}
 		if err := enc.Encode(&g.c); err != nil {
 			return err

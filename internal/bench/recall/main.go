@@ -116,7 +116,7 @@ func main() {
 	flag.IntVar(&o.topK, "top-k", 0, "passages that the block retrieves; 0 for as many as fit")
 	flag.StringVar(&o.ranked, "ranked", "", "a file with the ranked messages of each question, by another system")
 	flag.BoolVar(&o.floor, "scores", false, "print the scores of questions that a conversation answers, and of those of the next one")
-	flag.StringVar(&o.shape, "generate", "", "write conversations with long answers (long), with misspelled questions (typos)")
+	flag.StringVar(&o.shape, "generate", "", "write conversations with long answers (long), with misspelled questions (typos), in german, polish or chinese")
 	flag.IntVar(&o.count, "conversations", 6, "how many are generated")
 	flag.IntVar(&o.turns, "turns", 300, "messages of each")
 	flag.Parse()
@@ -128,7 +128,7 @@ func main() {
 
 func run(ctx context.Context, o options, path string) error {
 	if o.shape != "" {
-		return generate(os.Stdout, o.count, o.turns, o.shape == "typos")
+		return generate(os.Stdout, o.count, o.turns, o.shape)
 	}
 	file, err := os.Open(path)
 	if err != nil {
