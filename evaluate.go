@@ -38,6 +38,6 @@ func openVariant(ctx context.Context, path string, env map[string]string, opts [
 	p, list := Check(ctx, path, opts...)
 	return &evalrun.Program{App: p.Document.Application, New: func(r evalrun.Replacement) (*runtime.App, error) {
 		own := append(slices.Clone(opts), WithToolMocks(r.Tools...))
-		return New(p, append(own, func(o *options) { o.run.Mocks.NoStepCache = r.NoStepCache })...)
+		return New(p, append(own, func(o *options) { o.run.Mocks, o.state = r.Mocks, r.State })...)
 	}}, list
 }

@@ -18,6 +18,7 @@
 package qtype
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -27,6 +28,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/authoring"
 	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/internal/subprocess"
+	"github.com/qtype-dev/qtype/internal/tool/mockstate"
 	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
@@ -56,6 +58,7 @@ type options struct {
 	ephemeral    bool             // nothing is stored
 	storeAddress string           // see WithDefaultStore
 	tools        []*spec.ToolMock // see WithToolMocks
+	state        *mockstate.State // that they read and change; nil for none
 	dependent    []func(*spec.Application) ([]Option, error)
 }
 
@@ -152,7 +155,7 @@ func (o *options) applyToolMocks() {
 	o.run.Mocks.Tool = func(t spec.Tool) tool.Tool {
 		switch mocks := tool.MocksOf(o.tools, t.EntityID()); {
 		case mocks != nil:
-			return tool.NewMock(t, mocks...)
+			return tool.NewMockOf(cmp.Or(o.state, mockstate.New()), t, mocks...)
 		case others != nil:
 			return others(t)
 		}

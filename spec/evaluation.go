@@ -9,14 +9,77 @@ type Evaluation struct {
 	Flow string `yaml:"flow" names:"flow"`
 	// Data is the path of the file with the rows, relative to the file: .csv, .tsv, .json, .jsonl, .parquet or .xlsx.
 	Data string `yaml:"data"`
+	// Users are simulated users, in place of data: each has a conversation with the flow, which is a row of the evaluation.
+	Users []*User `yaml:"users"`
+	// State are the tables that mocks of tools read and change, by name, each a list of rows: every conversation starts with them.
+	State map[string][]map[string]any `yaml:"state"`
+	// Recordings is the path of the JSON file with recorded calls of models, HTTP servers and MCP servers, relative to the file. `qtype eval --record` writes it; without the option it answers the calls.
+	Recordings string `yaml:"recordings"`
 	// Trials is how often each row is run with each variant, each time with new memories.
 	Trials int `yaml:"trials" default:"1" validate:"gte=1,lte=1000"`
 	// Tools are mocks that replace the application's tools, as in test files: they are not called, and their calls need no approval.
 	Tools []*ToolMock `yaml:"tools"`
-	// Metrics are computed for each row; the default is exact, with the column expected.
+	// Metrics are computed for each row; the default is exact, with the column expected, and checks for users.
 	Metrics []*Metric `yaml:"metrics"`
 	// Variants are changes of the application that are compared side by side; the default is the application as it is.
 	Variants []*Variant `yaml:"variants"`
+}
+
+// User is a simulated user, who is played by a model or by rules, and has a conversation with a flow.
+type User struct {
+	Positioned
+	// ID names the user in reports; it is unique in the file.
+	ID string `yaml:"id" jsonschema:"required"`
+	// Model is the id of the chat model that plays the user, as the application declares it: variants do not change it.
+	Model string `yaml:"model" names:"model"`
+	// Rules play the user in place of a model, as those of a mock: match is a pattern of what the application has said last, empty before the first message. A text that ends with [END] is the last one.
+	Rules []*MockRule `yaml:"rules"`
+	// Goal is what the user wants.
+	Goal string `yaml:"goal"`
+	// Facts are what the user knows, and tells when it is needed.
+	Facts []string `yaml:"facts"`
+	// Temper is how the user talks, such as impatient.
+	Temper string `yaml:"temper"`
+	// Ends is when the user ends the conversation; the default is when the goal is reached, or cannot be reached.
+	Ends string `yaml:"ends"`
+	// Opening is the first message; without it the model or the rules write it.
+	Opening string `yaml:"opening"`
+	// MaxTurns is the number of messages after which the conversation is ended.
+	MaxTurns int `yaml:"max_turns" default:"10" validate:"gte=1,lte=100"`
+	// Inputs are values of the flow's other inputs, by their ids, the same in all turns.
+	Inputs map[string]any `yaml:"inputs" names:"inputs"`
+	// State are tables of the conversation, in place of those of the file with the same names.
+	State map[string][]map[string]any `yaml:"state"`
+	// Checks are what must be true after the conversation.
+	Checks *Checks `yaml:"checks"`
+}
+
+// Checks are what must be true of a conversation with a simulated user, besides that the user has ended it.
+type Checks struct {
+	Positioned
+	// Effects are calls of tools: the state at the end is the one that these calls make, in order, of the state at the start. An empty list is a state without a change.
+	Effects []*EffectCall `yaml:"effects"`
+	// State are assertions on the tables of the state.
+	State []*RowAssertion `yaml:"state"`
+	// Calls are assertions on the calls of tools in all turns.
+	Calls []*CallAssertion `yaml:"calls"`
+	// CallOrder are ids of tools that are called in this order. Other calls may be between them.
+	CallOrder []string `yaml:"call_order" names:"tool"`
+	// Expect are conditions over the flow's outputs in the last turn.
+	Expect []Expression `yaml:"expect" names:"outputs"`
+	// Contains are texts of which the application has said each.
+	Contains []string `yaml:"contains"`
+	// Lacks are texts of which the application has said none.
+	Lacks []string `yaml:"not_contains"`
+}
+
+// EffectCall is a call of a tool whose mock changes the state.
+type EffectCall struct {
+	Positioned
+	// ID is the tool's id.
+	ID string `yaml:"id" jsonschema:"required" names:"tool"`
+	// Arguments are the arguments of the call.
+	Arguments map[string]any `yaml:"arguments"`
 }
 
 // MaxTrials is the maximum number of trials of a row or a test.
@@ -27,7 +90,7 @@ type Metric struct {
 	Positioned
 	// ID names the metric in reports; the default is its type.
 	ID string `yaml:"id"`
-	// Type is the kind of the metric: exact, contains, starts_with, regexp, is_json, json_schema, numeric, levenshtein, rouge_l, bleu, similarity, judge, latency, tokens or cost.
+	// Type is the kind of the metric: exact, contains, starts_with, regexp, is_json, json_schema, numeric, levenshtein, rouge_l, bleu, similarity, judge, checks, latency, tokens or cost.
 	Type string `yaml:"type" jsonschema:"required" names:"metric"`
 	// Output is the id of the output that is evaluated; the default is the flow's only output.
 	Output string `yaml:"output" names:"outputs"`
@@ -108,6 +171,7 @@ func Metrics() []MetricRow {
 		{Name: "bleu", Doc: "BLEU of one sentence: the parts of 1 to 4 words that the expected text has, too", Keys: append(compared[:3:3], "threshold")},
 		{Name: "similarity", Doc: "the cosine similarity of the embeddings of the output and the expected text, from 0 to 1", Keys: append(compared[:3:3], "model", "threshold"), Required: []string{"model"}, Embeds: true},
 		{Name: "judge", Doc: "the score from 0 to 1 that a chat model gives by a rubric", Keys: append(compared[:3:3], "model", "rubric", "threshold"), Required: []string{"model", "rubric"}},
+		{Name: "checks", Doc: "the checks of the simulated user are met", Rate: true},
 		{Name: "latency", Doc: "the duration of the row", Unit: "s", Lower: true, Noisy: true},
 		{Name: "tokens", Doc: "the tokens that models read and wrote for the row", Unit: "tokens", Lower: true},
 		{Name: "cost", Doc: "the money for the row, by the prices of the models", Unit: "money", Lower: true},

@@ -15,6 +15,8 @@ type Suite struct {
 	Models []*ModelMock `yaml:"models"`
 	// Tools are mocks that replace the application's tools in every test of the file.
 	Tools []*ToolMock `yaml:"tools"`
+	// State are the tables that mocks of tools read and change, by name, each a list of rows: every test starts with them.
+	State map[string][]map[string]any `yaml:"state"`
 	// Allow lists what the tests of the file may really do: ids or types of steps and tools that read or write files, query databases, start programs or call servers.
 	Allow []string `yaml:"allow" names:"step,tool"`
 	// Tests are the tests. Each runs on a new application with empty memories.
@@ -40,6 +42,8 @@ type Test struct {
 	Models []*ModelMock `yaml:"models"`
 	// Tools are mocks that replace the application's tools; they take precedence over the file's.
 	Tools []*ToolMock `yaml:"tools"`
+	// State are tables of the test, in place of those of the file with the same names.
+	State map[string][]map[string]any `yaml:"state"`
 	// Allow lists what the test may really do, in addition to that of the file: ids or types of steps and tools.
 	Allow []string `yaml:"allow" names:"step,tool"`
 	// Turns are run one after the other.
@@ -62,7 +66,17 @@ type ToolMock struct {
 	ID string `yaml:"id" jsonschema:"required" names:"tool"`
 	// Arguments limits the mock to calls whose arguments have these values, and any others; a call is answered by the first mock of its tool that fits.
 	Arguments map[string]any `yaml:"arguments"`
-	// Result is the result of every call: a value, or a mapping by the names of the tool's outputs.
+	// Table is the table of the state that a call reads or changes. In where, set, insert and result a text $name is the argument of that name.
+	Table string `yaml:"table"`
+	// Where limits the mock to calls for which rows of the table have these values, by column; {} are all rows, also none.
+	Where map[string]any `yaml:"where"`
+	// Set are new values of the rows that where selects, by column.
+	Set map[string]any `yaml:"set"`
+	// Insert is a row that each call adds to the table.
+	Insert map[string]any `yaml:"insert"`
+	// Remove deletes the rows that where selects.
+	Remove bool `yaml:"remove" default:"false"`
+	// Result is the result of every call: a value, or a mapping by the names of the tool's outputs. With a table, $row is the first row that was selected or inserted, which is the default, $row.column a value of it, and $rows the list of all.
 	Result any `yaml:"result"`
 	// Error fails every call with this text.
 	Error string `yaml:"error"`
@@ -93,6 +107,8 @@ type Turn struct {
 	CallOrder []string `yaml:"call_order" names:"tool"`
 	// Reject are the ids of tools whose calls are rejected. An agent of the flow has them under approve. All other calls are approved.
 	Reject []string `yaml:"reject" names:"tool"`
+	// State are assertions on the tables of the state after the turn.
+	State []*RowAssertion `yaml:"state"`
 	// Files are assertions on files of the fixtures after the turn, such as those that the turn has written.
 	Files []*FileAssertion `yaml:"files"`
 }
@@ -142,6 +158,17 @@ type CallAssertion struct {
 	Arguments map[string]any `yaml:"arguments"`
 	// Rejected is the number of calls that were not approved.
 	Rejected *int `yaml:"rejected" validate:"omitempty,gte=0"`
+}
+
+// RowAssertion checks the rows of a table of the state.
+type RowAssertion struct {
+	Positioned
+	// Table is the name of the table.
+	Table string `yaml:"table" jsonschema:"required"`
+	// Where are values that the rows have, by column; without it all rows count.
+	Where map[string]any `yaml:"where"`
+	// Rows is the number of these rows; without it at least one.
+	Rows *int `yaml:"rows" validate:"omitempty,gte=0"`
 }
 
 // FileAssertion checks a file that a step may have written to the fixtures.

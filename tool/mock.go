@@ -1,18 +1,21 @@
 package tool
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"reflect"
-	"slices"
 
+	"github.com/qtype-dev/qtype/internal/tool/mockstate"
 	"github.com/qtype-dev/qtype/spec"
 )
 
 // NewMock returns a tool that checks its arguments as t does and returns the result of the first mock that fits them. It calls nothing.
+// Mocks with a table read and change an own state that is empty at first.
 func NewMock(t spec.Tool, mocks ...*spec.ToolMock) Tool {
-	return &mocked{info: Describe(t.Common(), t.Arguments()), mocks: mocks}
+	return NewMockOf(mockstate.New(), t, mocks...)
+}
+
+// NewMockOf is NewMock with the state that mocks read and change.
+func NewMockOf(s *mockstate.State, t spec.Tool, mocks ...*spec.ToolMock) Tool {
+	return &mocked{info: Describe(t.Common(), t.Arguments()), mocks: mocks, state: s}
 }
 
 // MocksOf returns the mocks of a tool.
@@ -29,6 +32,7 @@ func MocksOf(mocks []*spec.ToolMock, id string) (own []*spec.ToolMock) {
 type mocked struct {
 	info  Info
 	mocks []*spec.ToolMock
+	state *mockstate.State
 }
 
 // Info returns the description of the tool in whose place it is.
@@ -39,39 +43,9 @@ func (m *mocked) Call(_ context.Context, args map[string]any) (any, error) {
 	if _, err := m.info.ValidateArgs(args); err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(m.mocks, func(d *spec.ToolMock) bool { return has(args, d.Arguments) })
-	if i < 0 {
-		return nil, &FailedError{Tool: m.info.ID, Message: "no mock of the tool has these arguments"}
-	}
-	if m.mocks[i].Error != "" {
-		return nil, &FailedError{Tool: m.info.ID, Message: m.mocks[i].Error}
-	}
-	text, err := json.Marshal(m.mocks[i].Result)
+	result, err := m.state.Call(m.mocks, args)
 	if err != nil {
-		return nil, &FailedError{Tool: m.info.ID, Message: "the mock's result cannot be encoded as JSON"}
+		return nil, &FailedError{Tool: m.info.ID, Message: err.Error()}
 	}
-	var result any
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	err = d.Decode(&result)
-	return result, err
-}
-
-// has reports whether arguments have the values that are wanted, as JSON.
-func has(args, want map[string]any) bool {
-	for name, v := range want {
-		given, ok := args[name]
-		if !ok || !reflect.DeepEqual(plain(given), plain(v)) {
-			return false
-		}
-	}
-	return true
-}
-
-// plain returns a value in the types that it has after a transfer as JSON; nil if it has none.
-func plain(v any) (decoded any) {
-	if text, err := json.Marshal(v); err == nil && json.Unmarshal(text, &decoded) == nil {
-		return decoded
-	}
-	return nil
+	return result, nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/tool/mockstate"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
@@ -22,7 +23,7 @@ type checker struct {
 
 func (c *checker) checkSuite(s *spec.Suite) {
 	c.suite = s
-	c.checkMocks(s.Models, s.Tools, false)
+	c.checkMocks(s.Models, s.Tools, []mockstate.Tables{s.State}, false)
 	c.checkAllow(s, s.Allow)
 	c.checkFixtures(s, s.Fixtures)
 	if len(s.Tests) == 0 && s.Position().Complete("tests") {
@@ -65,7 +66,7 @@ func (c *checker) checkID(place source.Span, noun, id string, ids []string) {
 }
 
 func (c *checker) checkTest(t *spec.Test) {
-	c.checkMocks(t.Models, t.Tools, slices.ContainsFunc(NonNil(t.Turns), func(turn *spec.Turn) bool { return turn.Fails != "" }))
+	c.checkMocks(t.Models, t.Tools, []mockstate.Tables{c.suite.State, t.State}, slices.ContainsFunc(NonNil(t.Turns), func(turn *spec.Turn) bool { return turn.Fails != "" }))
 	c.checkAllow(t, t.Allow)
 	c.checkFixtures(t, t.Fixtures)
 	ids, named := spec.IDs(c.app.Flows), true
@@ -80,6 +81,7 @@ func (c *checker) checkTest(t *spec.Test) {
 		c.checkID(SpanOf(turn, "flow"), "flow", turn.Flow, ids)
 		if flow := FlowOf(c.app, t, turn); flow != nil {
 			c.checkTurn(turn, flow)
+			c.checkRows(turn.State, c.suite.State, t.State)
 			c.checkFiles(t, turn)
 		} else if t.Flow == "" && turn.Flow == "" {
 			named = false
@@ -157,23 +159,29 @@ func (c *checker) checkTurn(t *spec.Turn, flow *spec.Flow) {
 		c.list.Add(ruleInvalid.At(SpanOf(t, "expect"), "a turn without rows has no outputs to check").WithRelated(SpanOf(t, "rows"), "no rows are expected"))
 		return
 	}
-	var outputs []*spec.Variable
-	for i := range flow.Outputs {
-		outputs = append(outputs, flow.Outputs[i].To)
-	}
-	for i := range t.Expect {
-		if t.Expect[i].IsZero() {
-			continue // a value with an error that is reported already
-		}
-		c.list.Add(validate.Condition(&t.Expect[i], outputs)...)
-	}
+	c.checkConditions(t.Expect, flow)
 	for _, m := range NonNil(t.Memory) {
 		c.checkID(SpanOf(m, "id"), "memory", m.ID, spec.IDs(c.app.Memories))
 	}
 	for _, s := range NonNil(t.Sent) {
 		c.checkID(SpanOf(s, "id"), "chat model", s.ID, spec.IDs(chatModels(c.app)))
 	}
-	c.checkCalls(t, flow)
+	c.checkReject(t, flow)
+	c.checkCalls(t, t.Calls, t.CallOrder)
+}
+
+// checkConditions checks conditions over the outputs of a flow.
+func (c *checker) checkConditions(conditions []spec.Expression, flow *spec.Flow) {
+	var outputs []*spec.Variable
+	for i := range flow.Outputs {
+		outputs = append(outputs, flow.Outputs[i].To)
+	}
+	for i := range conditions {
+		if conditions[i].IsZero() {
+			continue // a value with an error that is reported already
+		}
+		c.list.Add(validate.Condition(&conditions[i], outputs)...)
+	}
 }
 
 // checkReject checks that an agent of the flow asks before it calls the tools whose calls a turn rejects.
@@ -195,21 +203,20 @@ func (c *checker) checkReject(t *spec.Turn, flow *spec.Flow) {
 	}
 }
 
-// checkCalls checks the tools that a turn names.
-func (c *checker) checkCalls(t *spec.Turn, flow *spec.Flow) {
+// checkCalls checks the tools that calls and call_order of a turn, or of the checks of a user, name.
+func (c *checker) checkCalls(t spec.Node, calls []*spec.CallAssertion, order []string) {
 	ids := spec.IDs(c.app.Tools)
-	c.checkReject(t, flow)
-	if place, ok := t.Position().Lookup("call_order"); ok && len(t.CallOrder) == 0 && t.Position().Complete("call_order") {
+	if place, ok := t.Position().Lookup("call_order"); ok && len(order) == 0 && t.Position().Complete("call_order") {
 		c.list.Add(ruleInvalid.At(place.Span(), "an empty call_order asserts nothing").WithHint("name the tools in their order; calls: [{id: …, calls: 0}] asserts that a tool is not called"))
 	}
-	for i, id := range t.CallOrder {
+	for i, id := range order {
 		place := t.Position().Field("call_order").Index(i).Span()
 		c.checkID(place, "tool", id, ids)
 		if ToolName(c.app, id) == "" && slices.Contains(ids, id) {
 			c.list.Add(ruleInvalid.At(place, "tool %s has several functions", id).WithHint("its functions have no order; calls: with function: counts them"))
 		}
 	}
-	for _, a := range NonNil(t.Calls) {
+	for _, a := range NonNil(calls) {
 		c.checkID(SpanOf(a, "id"), "tool", a.ID, ids)
 		if slices.Contains(ids, a.ID) && a.Function == "" && ToolName(c.app, a.ID) == "" && a.Position().Complete("function") {
 			c.list.Add(ruleInvalid.At(SpanOf(a, "id"), "tool %s has several functions", a.ID).WithHint("add function: with the name that models see"))

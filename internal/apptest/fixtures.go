@@ -1,6 +1,7 @@
 package apptest
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -73,16 +74,19 @@ func (f *File) checkRecordings(c *checker) {
 	if !declared {
 		return
 	}
-	name := f.Suite.Recordings
+	var err error
+	if f.Recordings, err = OpenRecordings(filepath.Dir(f.Path), f.Suite.Recordings); err != nil {
+		c.list.Add(ruleInvalid.At(field.Span(), "%s", err))
+	}
+}
+
+// OpenRecordings opens the recordings that a file of tests or of an evaluation names, in the folder of the file.
+func OpenRecordings(folder, name string) (*calls.File, error) {
 	switch {
 	case !filepath.IsLocal(filepath.FromSlash(name)):
-		c.list.Add(ruleInvalid.At(field.Span(), "recordings must be a file in the folder of the test file, or below it").WithHint("such as app.recordings.json"))
+		return nil, errors.New("recordings must be a file in the folder of this file, or below it, such as app.recordings.json")
 	case filepath.Ext(name) != ".json":
-		c.list.Add(ruleInvalid.At(field.Span(), "recordings must be a JSON file").WithHint("such as app.recordings.json"))
-	default:
-		var err error
-		if f.Recordings, err = calls.Open(filepath.Join(filepath.Dir(f.Path), filepath.FromSlash(name))); err != nil {
-			c.list.Add(ruleInvalid.At(field.Span(), "%s", err))
-		}
+		return nil, errors.New("recordings must be a JSON file, such as app.recordings.json")
 	}
+	return calls.Open(filepath.Join(folder, filepath.FromSlash(name)))
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/model/mock"
+	"github.com/qtype-dev/qtype/internal/tool/mockstate"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
@@ -13,7 +14,7 @@ import (
 
 // checkMocks checks the mocks of a file or of a test. failing reports that the test expects an error,
 // which a wrong result can cause.
-func (c *checker) checkMocks(models []*spec.ModelMock, mocks []*spec.ToolMock, failing bool) {
+func (c *checker) checkMocks(models []*spec.ModelMock, mocks []*spec.ToolMock, state []mockstate.Tables, failing bool) {
 	for _, m := range NonNil(models) {
 		declared := chatModels(c.app)
 		c.checkID(SpanOf(m, "id"), "chat model", m.ID, spec.IDs(declared))
@@ -24,17 +25,17 @@ func (c *checker) checkMocks(models []*spec.ModelMock, mocks []*spec.ToolMock, f
 			}
 		}
 	}
-	c.checkToolMocks(mocks, failing)
+	c.checkToolMocks(mocks, state, failing)
 }
 
-// CheckToolMocks checks mocks of the tools of an application.
-func CheckToolMocks(app *spec.Application, mocks []*spec.ToolMock) diag.List {
+// CheckToolMocks checks mocks of the tools of an application, with the tables that they can name.
+func CheckToolMocks(app *spec.Application, mocks []*spec.ToolMock, state ...mockstate.Tables) diag.List {
 	c := &checker{app: app}
-	c.checkToolMocks(mocks, false)
+	c.checkToolMocks(mocks, state, false)
 	return c.list
 }
 
-func (c *checker) checkToolMocks(mocks []*spec.ToolMock, failing bool) {
+func (c *checker) checkToolMocks(mocks []*spec.ToolMock, state []mockstate.Tables, failing bool) {
 	tools := allTools(c.app)
 	for _, t := range NonNil(mocks) {
 		c.checkID(SpanOf(t, "id"), "tool", t.ID, spec.IDs(tools))
@@ -43,9 +44,10 @@ func (c *checker) checkToolMocks(mocks []*spec.ToolMock, failing bool) {
 		}
 		_, result := t.Position().Lookup("result")
 		_, fails := t.Position().Lookup("error")
-		if result == fails && t.Position().Complete() {
+		if result == fails && (result || t.Table == "") && t.Position().Complete() {
 			c.list.Add(ruleInvalid.At(SpanOf(t, "id"), "the mock of tool %q needs a result or an error", t.ID).WithHint("set one of them"))
 		}
+		c.checkTable(t, tools, mocks, state)
 	}
 }
 
@@ -54,7 +56,7 @@ func (c *checker) checkToolMocks(mocks []*spec.ToolMock, failing bool) {
 func (c *checker) checkResult(t *spec.ToolMock, of spec.Tool) {
 	field, set := t.Position().Lookup("result")
 	outputs, declared := of.Results()
-	if !set || !declared || len(outputs) == 0 || t.Result == nil {
+	if !set || !declared || len(outputs) == 0 || t.Result == nil || len(mockstate.References(t.Result)) > 0 {
 		return
 	}
 	object, isObject := t.Result.(map[string]any)

@@ -29,6 +29,7 @@ type evalCommand struct {
 	baseline string
 	failed   string
 	gate     *cli.EnumFlag
+	record   string // all, missing, or empty for a replay
 	clients  *appflags.Clients
 	log      appflags.LogLevel
 	access   appflags.Access
@@ -76,6 +77,8 @@ Without metrics the output is compared with the column expected.`,
 		f.Float64Var(&e.Until, "until", 0, "end when each score is known to ± this `NUMBER`, before all rows are run")
 		f.StringVar(&e.failed, "only-failed", "", "evaluate only the rows that failed, or did not pass a metric, in the report in `FILE`")
 		f.IntVar(&e.Workers, "workers", defaultWorkers, "run `N` rows at once")
+		f.StringVar(&e.record, "record", "", "call models and servers and write the recordings; `missing` adds only those that do not exist")
+		f.Lookup("record").NoOptDefVal = "all"
 		f.BoolVar(&e.Resume, "resume", false, "resume an interrupted evaluation (with -o)")
 		f.BoolVar(&e.Restart, "restart", false, "discard an interrupted evaluation and start over")
 	})
@@ -144,7 +147,7 @@ func (e *evalCommand) checkNumbers() error {
 	return nil
 }
 
-func (e *evalCommand) run(ctx context.Context) error {
+func (e *evalCommand) run(ctx context.Context) (err error) {
 	if err := e.check(); err != nil {
 		return err
 	}
@@ -163,6 +166,9 @@ func (e *evalCommand) run(ctx context.Context) error {
 		e.OnlyFailed = report
 	}
 	e.Gate = evalrun.Gate(e.gate.Value)
+	if e.Record, err = recordMode(e.record); err != nil {
+		return err
+	}
 	if e.output != "" {
 		e.Journal = e.output + ".qtype-journal"
 	}

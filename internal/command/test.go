@@ -76,11 +76,10 @@ func (t *testCommand) options() (o qtype.TestOptions, err error) {
 	if err != nil {
 		return o, terminal.Usagef("--run: invalid regular expression %q", t.run)
 	}
-	modes := map[string]qtype.TestRecordMode{"": qtype.TestReplay, "all": qtype.TestRecord, "missing": qtype.TestRecordMissing}
-	mode, known := modes[t.record]
+	mode, err := recordMode(t.record)
 	switch {
-	case !known:
-		return o, terminal.Usagef("--record: %q is unknown: use --record or --record=missing", t.record)
+	case err != nil:
+		return o, err
 	case t.flags.Changed("trials") && (t.trials < 1 || t.trials > spec.MaxTrials):
 		return o, terminal.Usagef("--trials cannot be %d: expected a number from 1 to %d", t.trials, spec.MaxTrials)
 	case t.prune && t.run != "":
@@ -88,6 +87,16 @@ func (t *testCommand) options() (o qtype.TestOptions, err error) {
 	}
 	log := qtype.WithLog(func(line string) { fmt.Fprintln(t.Err, line) })
 	return qtype.TestOptions{Names: names, Record: mode, Prune: t.prune, AllowEffects: t.allow, Trials: t.trials, Options: []qtype.Option{log}}, t.trace.check()
+}
+
+// recordMode returns what the value of --record says.
+func recordMode(value string) (qtype.TestRecordMode, error) {
+	modes := map[string]qtype.TestRecordMode{"": qtype.TestReplay, "all": qtype.TestRecord, "missing": qtype.TestRecordMissing}
+	mode, known := modes[value]
+	if !known {
+		return mode, terminal.Usagef("--record: %q is unknown: use --record or --record=missing", value)
+	}
+	return mode, nil
 }
 
 // all runs the tests at the paths.

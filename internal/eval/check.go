@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/apptest"
+	"github.com/qtype-dev/qtype/internal/tool/mockstate"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
@@ -47,8 +48,13 @@ func (c *checker) check(ctx context.Context, declared *spec.Evaluation) {
 	if !declared.Position().Complete("flow") && c.request.Flow == "" {
 		return // an error that is reported already
 	}
-	c.list = append(c.list, apptest.CheckToolMocks(c.app, declared.Tools)...)
+	state := []mockstate.Tables{declared.State}
+	for _, u := range apptest.NonNil(declared.Users) {
+		state = append(state, u.State)
+	}
+	c.list = append(c.list, apptest.CheckToolMocks(c.app, declared.Tools, state...)...)
 	c.evaluation.Tools = apptest.NonNil(declared.Tools)
+	c.users(declared)
 	c.metrics(declared.Metrics, declared.Position().Complete("metrics"))
 	c.variants(ctx, declared.Variants)
 }
@@ -69,6 +75,9 @@ func (c *checker) metrics(declared []*spec.Metric, complete bool) {
 			return
 		}
 		declared = []*spec.Metric{{Type: "exact", Expected: "expected"}}
+		if len(c.evaluation.Users) > 0 {
+			declared = []*spec.Metric{{Type: "checks"}}
+		}
 	}
 	seen := map[string]bool{}
 	for _, m := range declared {
@@ -115,11 +124,17 @@ func (c *checker) metric(m *spec.Metric, row spec.MetricRow) {
 			c.list.Add(ruleInvalid.At(spanOf(m, "value"), "the metric has expected and value").WithHint("use one of them"))
 		}
 	}
+	switch users := len(c.evaluation.Users) > 0; {
+	case row.Name == "checks" && !users:
+		c.list.Add(ruleInvalid.At(spanOf(m, "type"), "the evaluation has no users whose checks could be met"))
+	case users && slices.Contains(row.Keys, "expected") && !made.Fixed && row.Name != "judge":
+		c.list.Add(ruleInvalid.At(spanOf(m, "type"), "simulated users have no column with an expected value").WithHint("set value: with the value for all users"))
+	}
 	if len(c.list) > before || !m.Position().Complete(row.Required...) {
 		return
 	}
 	if slices.Contains(row.Required, "model") {
-		made.Model, _ = modelOf(c.app, m.Model) // an error is that of settings
+		made.Model, _ = ModelOf(c.app, m.Model) // an error is that of settings
 	}
 	if err := settings(m, row, c.app); err != nil {
 		place := spanOf(m, "type")
@@ -211,6 +226,18 @@ func (c *checker) variants(ctx context.Context, declared []*spec.Variant) {
 	}
 }
 
+// recordings opens the file of recorded calls.
+func (c *checker) recordings(declared *spec.Evaluation) {
+	field, given := declared.Position().Lookup("recordings")
+	if !given || !declared.Position().Complete("recordings") {
+		return
+	}
+	var err error
+	if c.evaluation.Recordings, err = apptest.OpenRecordings(c.folder, declared.Recordings); err != nil {
+		c.list.Add(ruleInvalid.At(field.Span(), "%s", err))
+	}
+}
+
 // inputTypes reports inputs of a variant with which each row would fail. Media may be the names of files.
 func (c *checker) inputTypes(v *spec.Variant, flow *spec.Flow) {
 	for _, ref := range flow.Inputs {
@@ -255,6 +282,10 @@ func (c *checker) variant(ctx context.Context, v *spec.Variant) {
 		inputs = append(inputs, ref.To.ID)
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.Inputs)) {
+		if t := c.evaluation.Talk; t != nil && name == t.Message {
+			c.list.Add(ruleInvalid.At(spanOf(v, "inputs"), "%s is what the users say", name))
+			continue
+		}
 		if !slices.Contains(inputs, name) {
 			c.unknown(spanOf(v, "inputs"), "input of flow "+c.evaluation.Flow.ID, name, inputs)
 		}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/recording/calls"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec"
@@ -42,6 +43,10 @@ type Evaluation struct {
 	Tools    []*spec.ToolMock  // in place of the application's tools
 	Metrics  []*Metric
 	Variants []*Variant // at least one
+
+	Users      []*User     // who talk with the flow, in place of data; empty for an evaluation of data
+	Talk       *Talk       // nil without users
+	Recordings *calls.File // nil if the file declares none
 }
 
 // Metric is a metric whose keys are checked.
@@ -62,6 +67,9 @@ type Variant struct {
 // Summary returns what is evaluated: "2 metrics, 3 variants".
 func (e *Evaluation) Summary() string {
 	sum := textfmt.Count(len(e.Metrics), "metric")
+	if len(e.Users) > 0 {
+		sum = textfmt.Count(len(e.Users), "user") + ", " + sum
+	}
 	if len(e.Variants) > 1 {
 		sum += ", " + textfmt.Count(len(e.Variants), "variant")
 	}
@@ -104,6 +112,7 @@ func Load(ctx context.Context, r Request, opts loader.Options, open Opener) (*Ev
 	}
 	c := &checker{evaluation: e, request: &r, app: app, folder: folder, path: path, open: open, list: list}
 	c.check(ctx, declared)
+	c.recordings(declared)
 	c.list.Sort()
 	if c.list.Errors() > 0 {
 		return nil, c.list

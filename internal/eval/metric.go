@@ -34,7 +34,7 @@ func settings(m *spec.Metric, row spec.MetricRow, app *spec.Application) error {
 
 // checkModel checks that a metric names a model of its kind.
 func checkModel(m *spec.Metric, row spec.MetricRow, app *spec.Application) error {
-	declared, err := modelOf(app, m.Model)
+	declared, err := ModelOf(app, m.Model)
 	if err != nil {
 		return err
 	}
@@ -79,8 +79,8 @@ func compileSchema(text []byte) (*jsonschema.Resolved, error) {
 	return declared.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true})
 }
 
-// modelOf returns a model of the application by its id.
-func modelOf(app *spec.Application, id string) (spec.ModelEntity, error) {
+// ModelOf returns a model of the application by its id.
+func ModelOf(app *spec.Application, id string) (spec.ModelEntity, error) {
 	var ids []string
 	for _, d := range app.Documents() {
 		for _, m := range d.Models {

@@ -10,24 +10,26 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/apptest"
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/internal/tool/mockstate"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// toolCall is a call of a tool in a turn.
-type toolCall struct {
-	name      string // that models see
-	arguments string // a JSON object; of a model, whatever it has written
+// ToolCall is a call of a tool.
+type ToolCall struct {
+	Name      string // that models see
+	Arguments string // a JSON object; of a model, whatever it has written
 }
 
 // addCall records a call for the assertions of the turn.
 func (e *testEnv) addCall(ev steps.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.calls = append(e.calls, toolCall{ev.Tool, ev.Text})
+	e.calls = append(e.calls, ToolCall{ev.Tool, ev.Text})
 }
 
 // approve decides about a call that needs approval.
@@ -44,46 +46,60 @@ func (e *testEnv) approve(_ context.Context, req tool.Request) (yes bool, reason
 // checkCalls checks the calls of tools in a turn.
 func (r *testRun) checkCalls(t *spec.Turn) {
 	r.env.mu.Lock()
-	calls, rejected := slices.Clone(r.env.calls), r.env.rejected
+	calls := &Calls{App: r.app.Spec(), Made: slices.Clone(r.env.calls), Rejected: r.env.rejected}
 	r.env.mu.Unlock()
-	for _, a := range t.Calls {
-		name := cmp.Or(a.Function, apptest.ToolName(r.app.Spec(), a.ID))
-		own := slices.DeleteFunc(slices.Clone(calls), func(c toolCall) bool { return c.name != name })
-		if a.Calls != nil && len(own) != *a.Calls {
-			r.diagnostics.Add(apptest.Expectation.At(apptest.SpanOf(a, "calls"), "tool %s was called %s, not %d", name, textfmt.Count(len(own), "time"), *a.Calls).WithHint("%s", shownCalls(calls)))
-		}
-		if a.Rejected != nil && rejected[name] != *a.Rejected {
-			r.diagnostics.Add(apptest.Expectation.At(apptest.SpanOf(a, "rejected"), "%s of tool %s rejected, not %d", textfmt.Count(rejected[name], "call"), name, *a.Rejected))
-		}
-		if len(a.Arguments) > 0 && !slices.ContainsFunc(own, func(c toolCall) bool { return c.has(a.Arguments) }) {
-			r.diagnostics.Add(apptest.Expectation.At(apptest.SpanOf(a, "arguments"), "no call of tool %s has these arguments", name).WithHint("%s", shownCalls(calls)))
-		}
-	}
-	r.checkOrder(t, calls)
+	r.diagnostics.Add(calls.Check(t.Calls)...)
+	r.diagnostics.Add(calls.CheckOrder(t, t.CallOrder)...)
 }
 
-// checkOrder checks that tools were called in an order, with any calls between.
-func (r *testRun) checkOrder(t *spec.Turn, calls []toolCall) {
-	rest := calls
-	for i, id := range t.CallOrder {
-		name := apptest.ToolName(r.app.Spec(), id)
-		at := slices.IndexFunc(rest, func(c toolCall) bool { return c.name == name })
+// Calls are the calls of tools that assertions are about.
+type Calls struct {
+	App      *spec.Application
+	Made     []ToolCall     // in the order of their starts
+	Rejected map[string]int // the calls that were not approved, by the names of tools
+}
+
+// Check returns the assertions that are not met.
+func (c *Calls) Check(assertions []*spec.CallAssertion) (list diag.List) {
+	for _, a := range assertions {
+		name := cmp.Or(a.Function, apptest.ToolName(c.App, a.ID))
+		own := slices.DeleteFunc(slices.Clone(c.Made), func(one ToolCall) bool { return one.Name != name })
+		if a.Calls != nil && len(own) != *a.Calls {
+			list.Add(apptest.Expectation.At(apptest.SpanOf(a, "calls"), "tool %s was called %s, not %d", name, textfmt.Count(len(own), "time"), *a.Calls).WithHint("%s", c.shown()))
+		}
+		if a.Rejected != nil && c.Rejected[name] != *a.Rejected {
+			list.Add(apptest.Expectation.At(apptest.SpanOf(a, "rejected"), "%s of tool %s rejected, not %d", textfmt.Count(c.Rejected[name], "call"), name, *a.Rejected))
+		}
+		if len(a.Arguments) > 0 && !slices.ContainsFunc(own, func(one ToolCall) bool { return one.has(a.Arguments) }) {
+			list.Add(apptest.Expectation.At(apptest.SpanOf(a, "arguments"), "no call of tool %s has these arguments", name).WithHint("%s", c.shown()))
+		}
+	}
+	return list
+}
+
+// CheckOrder checks that tools were called in an order, with any calls between. n has the key call_order.
+func (c *Calls) CheckOrder(n spec.Node, order []string) (list diag.List) {
+	rest := c.Made
+	for i, id := range order {
+		name := apptest.ToolName(c.App, id)
+		at := slices.IndexFunc(rest, func(one ToolCall) bool { return one.Name == name })
 		if at < 0 {
 			where := ""
 			if i > 0 {
-				where = " after " + t.CallOrder[i-1]
+				where = " after " + order[i-1]
 			}
-			r.diagnostics.Add(apptest.Expectation.At(t.Position().Field("call_order").Index(i).Span(), "tool %s was not called%s", name, where).WithHint("%s", shownCalls(calls)))
-			return
+			list.Add(apptest.Expectation.At(n.Position().Field("call_order").Index(i).Span(), "tool %s was not called%s", name, where).WithHint("%s", c.shown()))
+			return list
 		}
 		rest = rest[at+1:]
 	}
+	return list
 }
 
 // has reports whether the arguments have the values. Numbers are equal if their values are.
-func (c toolCall) has(want map[string]any) bool {
+func (c ToolCall) has(want map[string]any) bool {
 	var given map[string]json.RawMessage
-	if json.Unmarshal([]byte(c.arguments), &given) != nil {
+	if json.Unmarshal([]byte(c.Arguments), &given) != nil {
 		return false
 	}
 	for name, v := range want {
@@ -104,17 +120,40 @@ func isSameJSON(a, b []byte) bool {
 	return string(value.JSON(x)) == string(value.JSON(y))
 }
 
-// shownCalls lists calls in one line.
-func shownCalls(calls []toolCall) string {
-	if len(calls) == 0 {
+// shown lists the calls in one line.
+func (c *Calls) shown() string {
+	if len(c.Made) == 0 {
 		return "no tool was called"
 	}
 	var shown []string
-	for _, c := range calls {
-		shown = append(shown, fmt.Sprintf("%s %s", c.name, textfmt.Ellipsis(c.arguments, maxShownValue)))
+	for _, one := range c.Made {
+		shown = append(shown, fmt.Sprintf("%s %s", one.Name, textfmt.Ellipsis(one.Arguments, maxShownValue)))
 	}
 	return "calls: " + strings.Join(shown, ", ")
 }
+
+// CheckRows returns the assertions on tables that are not met.
+func CheckRows(state *mockstate.State, assertions []*spec.RowAssertion) (list diag.List) {
+	for _, a := range assertions {
+		n := state.Count(a.Table, a.Where)
+		if a.Rows == nil && n > 0 || a.Rows != nil && n == *a.Rows {
+			continue
+		}
+		place, want := apptest.SpanOf(a, "where"), "1 or more"
+		if a.Rows != nil {
+			place, want = apptest.SpanOf(a, "rows"), fmt.Sprint(*a.Rows)
+		}
+		rows := "no rows"
+		if all := state.Rows(a.Table); len(all) > 0 {
+			rows = textfmt.Ellipsis("rows: "+strings.Join(all, ", "), maxShownState)
+		}
+		list.Add(apptest.Expectation.At(place, "table %s has %s with these values, not %s", a.Table, textfmt.Count(n, "row"), want).WithHint("%s", rows))
+	}
+	return list
+}
+
+// maxShownState is the length of rows in diagnostics, in characters.
+const maxShownState = 400
 
 // checkSome checks the texts that at least one request contains.
 func (r *testRun) checkSome(a *spec.RequestAssertion, requests []model.Request) {

@@ -17,6 +17,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/index/embedded"
 	"github.com/qtype-dev/qtype/internal/model/mock"
 	"github.com/qtype-dev/qtype/internal/recording"
+	"github.com/qtype-dev/qtype/internal/tool/mockstate"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -28,6 +29,7 @@ import (
 type testEnv struct {
 	models   []*spec.ModelMock // those of the test before those of the file
 	tools    []*spec.ToolMock
+	state    *mockstate.State   // that mocks of tools read and change
 	allow    []string           // ids and types of what the test may really do
 	effects  bool               // it may do everything
 	declared string             // the folder of its fixtures; empty for none
@@ -36,7 +38,7 @@ type testEnv struct {
 
 	mu       sync.Mutex
 	requests map[string][]model.Request // of the current turn, by model id
-	calls    []toolCall                 // of the current turn, in the order of their starts
+	calls    []ToolCall                 // of the current turn, in the order of their starts
 	reject   []string                   // the ids of tools whose calls the current turn rejects
 	rejected map[string]int             // the calls that were not approved in the current turn, by the names of tools
 	indexes  string                     // folder of the indexes; empty if there are none
@@ -44,7 +46,7 @@ type testEnv struct {
 }
 
 func newTestEnv(f *File, t *spec.Test, recorded *recording.Session) *testEnv {
-	return &testEnv{models: slices.Concat(t.Models, f.Suite.Models), tools: slices.Concat(t.Tools, f.Suite.Tools), session: recorded, allow: slices.Concat(t.Allow, f.Suite.Allow), effects: f.AllowEffects, declared: f.fixturesOf(t), folder: apptest.Sibling(f.Suite, "."), requests: map[string][]model.Request{}}
+	return &testEnv{models: slices.Concat(t.Models, f.Suite.Models), tools: slices.Concat(t.Tools, f.Suite.Tools), state: mockstate.New(f.Suite.State, t.State), session: recorded, allow: slices.Concat(t.Allow, f.Suite.Allow), effects: f.AllowEffects, declared: f.fixturesOf(t), folder: apptest.Sibling(f.Suite, "."), requests: map[string][]model.Request{}}
 }
 
 // mocks returns the mocks for the runtime.
@@ -164,7 +166,7 @@ func (e *testEnv) tool(t spec.Tool) tool.Tool {
 		}
 		return e.refusedServer(t)
 	}
-	return tool.NewMock(t, mocks...)
+	return tool.NewMockOf(e.state, t, mocks...)
 }
 
 // blockedTransport rejects all requests of a test.

@@ -10,6 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/recording"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/internal/tool/factory"
+	"github.com/qtype-dev/qtype/internal/tool/mockstate"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -42,8 +43,8 @@ func (f *File) session(name string) *recording.Session {
 	return recording.Start(f.Recordings, name, f.Mode)
 }
 
-// hideSecrets keeps the secrets of an application out of recordings.
-func hideSecrets(s *recording.Session, app *runtime.App) {
+// HideSecrets keeps the secrets of an application out of recordings.
+func HideSecrets(s *recording.Session, app *runtime.App) {
 	s.Redact(app.Redactor())
 	for _, secret := range recording.Secrets(app.Spec()) {
 		if text, err := app.Secret(*secret); err == nil { // a call that needs it reports the error
@@ -91,6 +92,13 @@ func (f *File) EndRecordings(outcomes []*Outcome, prune bool) (diag.List, error)
 	}
 	return diag.List{apptest.Stale.At(apptest.SpanOf(f.Suite, "recordings"), "%s not used by any test", textfmt.Count(stale, "recording")+map[bool]string{true: " is", false: " are"}[stale == 1]).
 		WithHint("qtype test --remove-stale removes them")}, nil
+}
+
+// Recorded returns mocks that record the calls that an application makes, or replay them. Models that are mocks in the
+// document answer themselves.
+func Recorded(s *recording.Session) runtime.Mocks {
+	e := &testEnv{session: s, state: mockstate.New(), requests: map[string][]model.Request{}}
+	return e.recordMocks(runtime.Mocks{Model: e.model, Embedder: e.embedder, Tool: e.tool})
 }
 
 // recordMocks adds what records or replays the calls that no mock answers.

@@ -220,8 +220,8 @@ func TestRecordings_Errors(t *testing.T) {
 		tests, file, want string
 		record            bool
 	}{
-		"outside":      {tests: "recordings: ../x.json", want: "QT802 recordings must be a file in the folder of the test file, or below it"},
-		"other format": {tests: "recordings: x.yaml", want: "QT802 recordings must be a JSON file"},
+		"outside":      {tests: "recordings: ../x.json", want: "QT802 recordings must be a file in the folder of this file, or below it, such as app.recordings.json"},
+		"other format": {tests: "recordings: x.yaml", want: "QT802 recordings must be a JSON file, such as app.recordings.json"},
 		"not recorded": {tests: "recordings: x.json", want: "QT805 the request to model writer is not recorded"},
 		"broken":       {tests: "recordings: x.json", file: "{\n  \"version\": 1,\n  \"tests\": 5}", want: "x.json:3: not a file of recordings"},
 		"old version":  {tests: "recordings: x.json", file: `{"version": 9, "tests": []}`, want: "the recordings have version 9, not 1: record them again"},

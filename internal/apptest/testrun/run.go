@@ -104,7 +104,7 @@ func (f *File) trial(ctx context.Context, t *spec.Test, recorded *recording.Sess
 		return diag.List{apptest.Failed.At(place, "the application cannot be started: %s", errors.Join(err, s.close()))}, ""
 	}
 	if s.session != nil {
-		hideSecrets(s.session, app)
+		HideSecrets(s.session, app)
 	}
 	r := &testRun{app: app, test: t, env: s}
 	for i, turn := range t.Turns {
@@ -164,6 +164,7 @@ func (r *testRun) runTurn(ctx context.Context, t *spec.Turn, flow *spec.Flow) {
 		r.checkRequests(s)
 	}
 	r.checkCalls(t)
+	r.diagnostics.Add(CheckRows(r.env.state, t.State)...)
 	for _, a := range t.Files {
 		r.checkFile(a)
 	}

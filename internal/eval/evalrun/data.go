@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/eval"
 	"github.com/qtype-dev/qtype/internal/mediafile"
 	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/internal/textfmt"
@@ -32,9 +33,10 @@ type dataset struct {
 // dataRow is one row.
 type dataRow struct {
 	records.Record
-	err     error  // why it could not be read
-	session string // of the row; unique if the data has none
-	shared  bool   // the data names the session
+	err     error      // why it could not be read
+	session string     // of the row; unique if the data has none
+	shared  bool       // the data names the session
+	user    *eval.User // nil for a row of data
 }
 
 // readData reads the rows.
@@ -146,12 +148,20 @@ func (e *Evaluation) checkColumns(d *dataset) error {
 // input returns a row to run, with the inputs of a variant.
 func (d *dataset) input(r *dataRow, v *spec.Variant) runtime.Input {
 	in := runtime.Input{Columns: slices.Clone(r.Columns), Cells: slices.Clone(r.Values), Text: d.text, Session: r.session, Number: r.Number, Err: r.err, Base: d.base}
-	for _, name := range slices.Sorted(maps.Keys(v.Inputs)) {
+	values := v.Inputs
+	if r.user != nil { // the columns of the row are not inputs
+		in.Columns, in.Cells, values = nil, nil, maps.Clone(r.user.Declared.Inputs)
+		if values == nil {
+			values = map[string]any{}
+		}
+		maps.Copy(values, v.Inputs)
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if i := slices.Index(in.Columns, name); i >= 0 && i < len(in.Cells) {
-			in.Cells[i] = v.Inputs[name]
+			in.Cells[i] = values[name]
 			continue
 		}
-		in.Columns, in.Cells = append(in.Columns, name), append(in.Cells, v.Inputs[name])
+		in.Columns, in.Cells = append(in.Columns, name), append(in.Cells, values[name])
 	}
 	return in
 }

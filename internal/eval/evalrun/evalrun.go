@@ -8,6 +8,9 @@ import (
 	"context"
 
 	"github.com/qtype-dev/qtype/internal/eval"
+	"github.com/qtype-dev/qtype/internal/recording"
+	"github.com/qtype-dev/qtype/internal/recording/calls"
+	"github.com/qtype-dev/qtype/internal/tool/mockstate"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -23,8 +26,9 @@ type Program struct {
 
 // Replacement is what an evaluation replaces in an application.
 type Replacement struct {
-	Tools       []*spec.ToolMock // in place of tools
-	NoStepCache bool             // trials of a row are independent: results of steps are not cached
+	Tools []*spec.ToolMock // in place of tools
+	State *mockstate.State // that the mocks of tools read and change; nil for none
+	Mocks runtime.Mocks    // of what is recorded; NoStepCache: trials of a row are independent
 }
 
 // Opener is an eval.Opener whose applications can run.
@@ -32,24 +36,25 @@ type Opener func(ctx context.Context, path string, env map[string]string, edit f
 
 // Config describes an evaluation.
 type Config struct {
-	Path          string   // the document, or a file *.qtype-eval.yaml
-	Data          string   // the file with the rows; empty for that of the evaluation file
-	Flow          string   // the flow's id; empty for that of the evaluation file, or the first one
-	Metrics       []string // further metrics: a type, or the keys of a metric in YAML
-	Variants      []string // further variants: the keys of a variant in YAML
-	Session       string   // the column with the session of each row; empty for session_id or session
-	Workers       int      // rows that are run at once
-	Limit         int64    // rows to evaluate; 0 for all
-	Trials        int      // of each row; 0 for those of the evaluation file
-	Until         float64  // end when half of each interval of a score is at most this; 0 to evaluate all rows
-	Gate          Gate     // which differences from the baseline fail the evaluation
-	MaxRegression float64  // for metrics that declare none
-	Baseline      *Report  // nil for none
-	OnlyFailed    *Report  // evaluate only the rows that failed in this report; nil for all
-	Journal       string   // the file with finished rows; empty for none
-	Written       []string // files that Save writes, which the data may not be; empty names are ignored
-	Resume        bool     // continue an interrupted evaluation
-	Restart       bool     // discard an interrupted evaluation
+	Path          string         // the document, or a file *.qtype-eval.yaml
+	Data          string         // the file with the rows; empty for that of the evaluation file
+	Flow          string         // the flow's id; empty for that of the evaluation file, or the first one
+	Metrics       []string       // further metrics: a type, or the keys of a metric in YAML
+	Variants      []string       // further variants: the keys of a variant in YAML
+	Session       string         // the column with the session of each row; empty for session_id or session
+	Workers       int            // rows that are run at once
+	Limit         int64          // rows to evaluate; 0 for all
+	Trials        int            // of each row; 0 for those of the evaluation file
+	Until         float64        // end when half of each interval of a score is at most this; 0 to evaluate all rows
+	Gate          Gate           // which differences from the baseline fail the evaluation
+	MaxRegression float64        // for metrics that declare none
+	Baseline      *Report        // nil for none
+	OnlyFailed    *Report        // evaluate only the rows that failed in this report; nil for all
+	Journal       string         // the file with finished rows; empty for none
+	Written       []string       // files that Save writes, which the data may not be; empty names are ignored
+	Resume        bool           // continue an interrupted evaluation
+	Restart       bool           // discard an interrupted evaluation
+	Record        recording.Mode // what is done with calls, if the evaluation file declares recordings
 
 	Progress func(done, total int) // called after each row; may be nil
 	Save     func(*Report) error   // called before the journal is removed, which stays after an error; may be nil
@@ -64,8 +69,11 @@ type Evaluation struct {
 	metrics  []*metric
 	variants []*variant
 	base     *Program
-	trials   int      // of each row
-	warnings []string // about the evaluation file
+	trials   int // of each row
+	users    []*eval.User
+	talk     *eval.Talk  // nil without users
+	recorded *calls.File // nil if the file declares none
+	warnings []string    // about the evaluation file
 }
 
 // Gate is which differences from a baseline, beyond the limits, fail an evaluation.
@@ -96,7 +104,7 @@ func Load(ctx context.Context, cfg Config, opts loader.Options, open Opener) (*E
 	if checked == nil {
 		return nil, list
 	}
-	e := &Evaluation{config: cfg, flow: checked.Flow, data: checked.Data, tools: checked.Tools, base: opened[checked.App], trials: cmp.Or(cfg.Trials, checked.Trials)}
+	e := &Evaluation{config: cfg, flow: checked.Flow, data: checked.Data, tools: checked.Tools, base: opened[checked.App], trials: cmp.Or(cfg.Trials, checked.Trials), users: checked.Users, talk: checked.Talk, recorded: checked.Recordings}
 	for _, d := range list {
 		e.warnings = append(e.warnings, d.Error())
 	}

@@ -71,7 +71,17 @@ func openJournal(x *execution) (*journal, error) {
 func (x *execution) header() (checkpoint.Header, error) {
 	h := checkpoint.Header{Started: time.Now().UTC().Truncate(time.Second), Run: rand.Text(), Flow: x.flow.ID, Parts: map[string]string{}, Settings: map[string]string{}}
 	var err error
-	if h.Input, err = checkpoint.Describe(x.Evaluation.data); err != nil {
+	described := x.Evaluation.data
+	if len(x.users) > 0 {
+		described = x.config.Path
+		for i, r := range x.data.rows {
+			h.Settings[fmt.Sprintf("user %d", r.Number)] = x.data.digests()[i]
+		}
+	}
+	if h.Settings["tools"], err = digest(x.tools); err != nil {
+		return h, err
+	}
+	if h.Input, err = checkpoint.Describe(described); err != nil {
 		return h, err
 	}
 	h.Settings["--limit"] = fmt.Sprint(x.config.Limit)

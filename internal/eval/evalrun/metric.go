@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/qtype-dev/qtype/internal/eval"
+	"github.com/qtype-dev/qtype/internal/recording"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
@@ -47,6 +48,9 @@ type sample struct {
 	usage    Usage
 	seconds  float64
 	judges   *judges
+	recorded *recording.Session // of the calls of judges; nil for none
+	with     *conversation      // nil without a simulated user
+	outputs  map[string]any     // of the flow, by id
 }
 
 // scorer computes a metric. An error means that there is no value.
@@ -70,6 +74,7 @@ var builders = sync.OnceValue(func() map[string]builder {
 		"bleu":        compared(bleu),
 		"similarity":  similar,
 		"judge":       judged,
+		"checks":      checked,
 		"latency":     measured(func(s *sample) float64 { return s.seconds }),
 		"tokens":      measured(func(s *sample) float64 { return float64(s.usage.Input + s.usage.Output) }),
 		"cost":        costs,

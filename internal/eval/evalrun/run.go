@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/recording"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/runtime"
@@ -17,16 +18,17 @@ import (
 
 // Result is the result of a row with a variant.
 type Result struct {
-	Variant string                     `json:"variant"`           // the id
-	Row     int64                      `json:"row"`               // the number in the data, from 1
-	Trial   int                        `json:"trial,omitempty"`   // from 1, if the row has several
-	Session string                     `json:"session,omitempty"` // if the data names one
-	Inputs  map[string]json.RawMessage `json:"inputs"`            // the inputs of the flow
-	Outputs map[string]json.RawMessage `json:"outputs,omitempty"` // the outputs of the flow
-	Error   string                     `json:"error,omitempty"`   // why the row failed
-	Scores  map[string]*Score          `json:"scores"`            // by the names of the metrics
-	Usage   Usage                      `json:"usage"`             // of the models, without those of metrics
-	Seconds float64                    `json:"seconds"`           // the duration
+	Variant string                     `json:"variant"`                // the id
+	Row     int64                      `json:"row"`                    // the number in the data, from 1
+	Trial   int                        `json:"trial,omitempty"`        // from 1, if the row has several
+	Session string                     `json:"session,omitempty"`      // if the data names one
+	Inputs  map[string]json.RawMessage `json:"inputs"`                 // the inputs of the flow
+	Outputs map[string]json.RawMessage `json:"outputs,omitempty"`      // the outputs of the flow; with a simulated user those of the last turn
+	Said    []Message                  `json:"conversation,omitempty"` // with a simulated user
+	Error   string                     `json:"error,omitempty"`        // why the row failed
+	Scores  map[string]*Score          `json:"scores"`                 // by the names of the metrics
+	Usage   Usage                      `json:"usage"`                  // of the models, without those of metrics
+	Seconds float64                    `json:"seconds"`                // the duration
 }
 
 // execution is a running evaluation.
@@ -55,20 +57,12 @@ type group struct {
 // Run evaluates. An error means that there is no report: the data cannot be read, or ctx
 // has ended.
 func (e *Evaluation) Run(ctx context.Context) (report *Report, err error) {
-	if e.data == "" {
-		return nil, &UsageError{"the evaluation needs rows: pass --data FILE"}
-	}
-	for _, name := range e.config.Written {
-		if remotefs.IsSame(e.data, name) {
-			return nil, &UsageError{fmt.Sprintf("the report would replace %s: use another name", e.data)}
-		}
-	}
-	data, err := readData(ctx, &e.config, e.data, e.flow.Table)
+	data, err := e.rows(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := e.checkColumns(data); err != nil {
-		return nil, err
+	if e.config.Record != recording.Replay && e.recorded == nil {
+		return nil, &UsageError{"--record: the evaluation declares no recordings: add recordings: app.recordings.json"}
 	}
 	x := &execution{Evaluation: e, data: data, all: len(data.rows), results: make([]*Result, len(e.variants)*len(data.rows)*e.trials), miss: alpha}
 	if err := x.open(ctx); err != nil {
@@ -80,6 +74,9 @@ func (e *Evaluation) Run(ctx context.Context) (report *Report, err error) {
 	}
 	begin := time.Now()
 	x.runUntil(ctx)
+	if err := x.saveRecordings(); err != nil {
+		return nil, errors.Join(err, x.journal.close())
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w after %s", context.Cause(ctx), textfmt.Count(int64(x.done), "row")), x.journal.close())
 	}
@@ -95,6 +92,26 @@ func (e *Evaluation) Run(ctx context.Context) (report *Report, err error) {
 	return report, x.journal.remove()
 }
 
+// rows reads the rows: those of the data, or a row for each user.
+func (e *Evaluation) rows(ctx context.Context) (*dataset, error) {
+	if len(e.users) > 0 {
+		return e.userRows()
+	}
+	if e.data == "" {
+		return nil, &UsageError{"the evaluation needs rows: pass --data FILE"}
+	}
+	for _, name := range e.config.Written {
+		if remotefs.IsSame(e.data, name) {
+			return nil, &UsageError{fmt.Sprintf("the report would replace %s: use another name", e.data)}
+		}
+	}
+	data, err := readData(ctx, &e.config, e.data, e.flow.Table)
+	if err != nil {
+		return nil, err
+	}
+	return data, e.checkColumns(data)
+}
+
 // UsageError reports a wrong configuration.
 type UsageError struct{ Reason string }
 
@@ -108,14 +125,17 @@ func (x *execution) open(ctx context.Context) error {
 		return err
 	}
 	x.judges = &judges{base}
-	for _, v := range x.variants {
-		app, err := v.program.New(Replacement{Tools: x.tools, NoStepCache: x.trials > 1})
+	for i, v := range x.variants {
+		app, err := x.newApp(i, nil, x.session("", i, 0))
 		if err != nil {
 			return fmt.Errorf("variant %s: %w", v.declared.ID, err)
 		}
 		x.apps = append(x.apps, app)
 		if _, err := app.Models(x.flow.ID); err != nil {
 			return fmt.Errorf("variant %s: %w", v.declared.ID, err)
+		}
+		if x.recorded != nil && x.config.Record == recording.Replay {
+			continue // servers are not called
 		}
 		if err := app.CheckTools(ctx, x.flow.ID); err != nil {
 			return fmt.Errorf("variant %s: %w", v.declared.ID, err)
@@ -207,8 +227,10 @@ func (x *execution) run(ctx context.Context, sessions [][]int) {
 // group runs the rows of a session and records their results.
 func (x *execution) group(ctx context.Context, g group) {
 	results := make([]*Result, len(g.rows))
+	p := x.place(g)
 	for i, row := range g.rows {
-		results[i] = x.row(ctx, g.variant, row, g.trial)
+		p.startRow(i)
+		results[i] = x.row(ctx, g.variant, row, g.trial, p)
 		if ctx.Err() != nil {
 			return // the results may be those of the interruption
 		}
@@ -219,20 +241,28 @@ func (x *execution) group(ctx context.Context, g group) {
 		}
 		x.mu.Unlock()
 	}
+	if err := x.leave(ctx, p); err != nil {
+		x.fail(err)
+	}
 	for i, row := range g.rows {
 		at := x.index(g.variant, row, g.trial)
 		x.results[at] = results[i]
 		if err := x.journal.save(at, results[i]); err != nil {
-			x.mu.Lock()
-			x.err = err
-			x.mu.Unlock()
+			x.fail(err)
 		}
 	}
 }
 
+// fail ends the evaluation with an error.
+func (x *execution) fail(err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.err = err
+}
+
 // row runs a row through the flow of a variant and scores the result.
-func (x *execution) row(ctx context.Context, variant, index, trial int) *Result {
-	v, row, app := x.variants[variant], &x.data.rows[index], x.apps[variant]
+func (x *execution) row(ctx context.Context, variant, index, trial int, p *place) *Result {
+	v, row := x.variants[variant], &x.data.rows[index]
 	in := x.data.input(row, v.declared)
 	in.Session = x.data.sessionOf(row, trial)
 	r := &Result{Variant: v.declared.ID, Row: row.Number, Inputs: map[string]json.RawMessage{}, Scores: map[string]*Score{}}
@@ -241,6 +271,9 @@ func (x *execution) row(ctx context.Context, variant, index, trial int) *Result 
 	}
 	if row.shared {
 		r.Session = row.session
+	}
+	if row.user != nil {
+		r.Inputs["user"] = value.JSON(row.user.Declared.ID)
 	}
 	given := map[string]any{}
 	for _, ref := range x.flow.Inputs {
@@ -251,7 +284,18 @@ func (x *execution) row(ctx context.Context, variant, index, trial int) *Result 
 	}
 	used := &meter{}
 	begin := time.Now()
-	outputs, err := runRow(ctx, app, x.flow.ID, in, used)
+	var outputs map[string]any
+	var with *conversation
+	err := p.err
+	switch {
+	case err != nil:
+	case row.user != nil:
+		with = &conversation{x: x, user: row.user, place: p, input: in, used: used}
+		outputs, err = with.run(ctx)
+		r.Said, begin = with.said, begin.Add(with.waited)
+	default:
+		outputs, err = runRow(ctx, p.app, x.flow.ID, in, runtime.WithObserver(used))
+	}
 	r.Seconds, r.Usage = time.Since(begin).Seconds(), used.usage()
 	if err != nil {
 		r.Error = err.Error()
@@ -262,15 +306,16 @@ func (x *execution) row(ctx context.Context, variant, index, trial int) *Result 
 		}
 	}
 	for _, m := range x.metrics {
-		r.Scores[m.declared.Name()] = x.score(ctx, m, row, r, given, outputs)
+		s := &sample{inputs: given, usage: r.Usage, seconds: r.Seconds, judges: x.judges, recorded: p.recorded, with: with, outputs: outputs}
+		r.Scores[m.declared.Name()] = x.score(ctx, m, row, r, s, outputs)
 	}
 	return r
 }
 
 // runRow runs one row and returns its outputs.
-func runRow(ctx context.Context, app *runtime.App, flow string, in runtime.Input, used *meter) (outputs map[string]any, err error) {
+func runRow(ctx context.Context, app *runtime.App, flow string, in runtime.Input, opts ...runtime.RunOption) (outputs map[string]any, err error) {
 	results := 0
-	for res, err := range app.Run(ctx, flow, slices.Values([]runtime.Input{in}), runtime.WithObserver(used)) {
+	for res, err := range app.Run(ctx, flow, slices.Values([]runtime.Input{in}), opts...) {
 		if err != nil {
 			return nil, err
 		}
@@ -291,10 +336,11 @@ func runRow(ctx context.Context, app *runtime.App, flow string, in runtime.Input
 
 // score computes a metric of a result. A row that has failed fails each metric of its
 // outputs, and has no value of others.
-func (x *execution) score(ctx context.Context, m *metric, row *dataRow, r *Result, given, outputs map[string]any) *Score {
-	s := &sample{inputs: given, usage: r.Usage, seconds: r.Seconds, judges: x.judges}
+func (x *execution) score(ctx context.Context, m *metric, row *dataRow, r *Result, s *sample, outputs map[string]any) *Score {
 	switch {
-	case r.Error != "" && m.output != nil:
+	case s.with != nil && s.with.userFailed:
+		return &Score{Error: "the simulated user failed"} // not the application
+	case r.Error != "" && (m.output != nil || m.row.Rate):
 		return &Score{Reason: "the row failed"}
 	case r.Error != "":
 		return &Score{Error: "the row failed"}
