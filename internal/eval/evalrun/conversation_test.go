@@ -65,7 +65,7 @@ func TestUsers_Checks(t *testing.T) {
 		"checks: {calls: [{id: cancel, arguments: {number: '8'}}]}": "no call of tool cancel has these arguments",
 		"checks: {state: [{table: orders, where: {state: new}}]}":   "table orders has 0 rows with these values, not 1 or more",
 		"checks: {contains: [sorry]}":                               `the application has not said "sorry"`,
-		"checks: {not_contains: [is done]}":                 `the application has said "is done"`,
+		"checks: {not_contains: [is done]}":                         `the application has said "is done"`,
 		"checks: {expect: ['answer.text contains \"sorry\"']}":      `the condition answer.text contains "sorry" is false`,
 		"max_turns: 1": "the user has not ended the conversation in 1 turn",
 		"state: {orders: [{number: '7', state: sent}]}, checks: {contains: [It is done], effects: []}": "",
