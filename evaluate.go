@@ -22,13 +22,32 @@ type EvaluationReport = evalrun.Report
 // evaluation has errors, the error is a diag.List. Failed of the report is
 // true if the evaluation does not succeed.
 func Evaluate(ctx context.Context, cfg EvaluationConfig, opts ...Option) (*EvaluationReport, error) {
-	e, list := evalrun.Load(ctx, cfg, loader.Options{}, func(ctx context.Context, path string, env map[string]string, edit func(*spec.Document)) (*evalrun.Program, diag.List) {
-		return openVariant(ctx, path, env, append(slices.Clone(opts), func(o *options) { o.check.Edit = edit }))
-	})
-	if err := list.Err(); err != nil {
+	e, err := loadEvaluation(ctx, cfg, opts)
+	if err != nil {
 		return nil, err
 	}
 	return e.Run(ctx)
+}
+
+// JudgeReport is how a judge agrees with people.
+type JudgeReport = evalrun.JudgeReport
+
+// CheckJudges measures the judges of an evaluation by results that people have labelled: of all metrics with a key check, or
+// of the one with a name. If the document or the evaluation has errors, the error is a diag.List.
+func CheckJudges(ctx context.Context, cfg EvaluationConfig, metric string, opts ...Option) ([]*JudgeReport, error) {
+	e, err := loadEvaluation(ctx, cfg, opts)
+	if err != nil {
+		return nil, err
+	}
+	return e.CheckJudges(ctx, metric)
+}
+
+// loadEvaluation reads and checks what is evaluated. The error is a diag.List.
+func loadEvaluation(ctx context.Context, cfg EvaluationConfig, opts []Option) (*evalrun.Evaluation, error) {
+	e, list := evalrun.Load(ctx, cfg, loader.Options{}, func(ctx context.Context, path string, env map[string]string, edit func(*spec.Document)) (*evalrun.Program, diag.List) {
+		return openVariant(ctx, path, env, append(slices.Clone(opts), func(o *options) { o.check.Edit = edit }))
+	})
+	return e, list.Err()
 }
 
 // openVariant is an evalrun.Opener.

@@ -90,7 +90,7 @@ type Metric struct {
 	Positioned
 	// ID names the metric in reports; the default is its type.
 	ID string `yaml:"id"`
-	// Type is the kind of the metric: exact, contains, starts_with, regexp, is_json, json_schema, numeric, levenshtein, rouge_l, bleu, similarity, judge, checks, latency, tokens or cost.
+	// Type is the kind of the metric: exact, contains, starts_with, regexp, is_json, json_schema, numeric, levenshtein, rouge_l, bleu, similarity, judge, preference, faithfulness, relevance, source_recall, source_precision, checks, latency, tokens or cost.
 	Type string `yaml:"type" jsonschema:"required" names:"metric"`
 	// Output is the id of the output that is evaluated; the default is the flow's only output.
 	Output string `yaml:"output" names:"outputs"`
@@ -110,10 +110,20 @@ type Metric struct {
 	Tolerance float64 `yaml:"tolerance" validate:"gte=0"`
 	// RelativeTolerance is how much a number may differ, as a share of the expected one.
 	RelativeTolerance float64 `yaml:"relative_tolerance" validate:"gte=0"`
-	// Model is the id of the embedding model of similarity, or of the chat model of judge, as the application declares it: variants do not change it.
+	// Model is the id of the embedding model of similarity, or of the chat model of judge, preference, faithfulness and relevance, as the application declares it: variants do not change it.
 	Model string `yaml:"model" names:"model"`
+	// Judges are ids of several chat models that judge, in place of model.
+	Judges []string `yaml:"judges" names:"model"`
 	// Rubric describes a good output for the judge.
 	Rubric string `yaml:"rubric" verbatim:"true"`
+	// Labels are the verdicts that the judge chooses from, with their scores from 0 to 1; without them it gives a score.
+	Labels map[string]float64 `yaml:"labels"`
+	// Votes is how often each judge is asked, with the labels in changing order. The label of most votes counts, of several that one with the lowest score; of scores the mean.
+	Votes int `yaml:"votes" default:"1" validate:"gte=1,lte=25"`
+	// Check is a set of results with the labels that people gave them, by which qtype eval judge-check measures the judge.
+	Check *JudgeCheck `yaml:"check"`
+	// Sources is the id of the output with the passages that were found; without it they are those that the answer cites.
+	Sources string `yaml:"sources" names:"outputs"`
 	// Threshold makes a score a decision: results with at least this score pass, and the metric is their share.
 	Threshold *float64 `yaml:"threshold" validate:"omitempty,gte=0,lte=1"`
 	// Min is the smallest mean with which the evaluation succeeds.
@@ -122,6 +132,19 @@ type Metric struct {
 	Max *float64 `yaml:"max"`
 	// MaxRegression is how much worse than the baseline the mean may be: a difference for scores, a share of the baseline for latency, tokens and cost.
 	MaxRegression *float64 `yaml:"max_regression" validate:"omitempty,gte=0"`
+}
+
+// JudgeCheck says how well a judge must agree with people.
+type JudgeCheck struct {
+	Positioned
+	// Data is the path of the file with the results, relative to the file: columns for the inputs of the flow, the output and the label.
+	Data string `yaml:"data" jsonschema:"required"`
+	// Label is the column with what people say: a label of the judge; pass or fail, if the judge has a threshold; output, expected or tie for a preference.
+	Label string `yaml:"label" default:"label"`
+	// MinAccuracy is the smallest share of equal verdicts with which the judge is accepted.
+	MinAccuracy *float64 `yaml:"min_accuracy" validate:"omitempty,gte=0,lte=1"`
+	// MinKappa is the smallest agreement beyond chance, Cohen's kappa, with which the judge is accepted.
+	MinKappa *float64 `yaml:"min_kappa" validate:"omitempty,gte=0,lte=1"`
 }
 
 // Variant is a change of the application.
@@ -151,6 +174,7 @@ type MetricRow struct {
 	Unit     string   // of its values; empty for a score from 0 to 1
 	Lower    bool     // lower values are better
 	Rate     bool     // each result passes or fails, also without a threshold
+	Judges   bool     // chat models give the scores: it needs model or judges
 	Embeds   bool     // the key model names an embedding model, not a chat model
 	Noisy    bool     // values differ between equal runs: compared with a baseline only if max_regression is set
 }
@@ -170,7 +194,12 @@ func Metrics() []MetricRow {
 		{Name: "rouge_l", Doc: "ROUGE-L: the F-measure of the longest common sequence of words", Keys: append(compared[:3:3], "threshold")},
 		{Name: "bleu", Doc: "BLEU of one sentence: the parts of 1 to 4 words that the expected text has, too", Keys: append(compared[:3:3], "threshold")},
 		{Name: "similarity", Doc: "the cosine similarity of the embeddings of the output and the expected text, from 0 to 1", Keys: append(compared[:3:3], "model", "threshold"), Required: []string{"model"}, Embeds: true},
-		{Name: "judge", Doc: "the score from 0 to 1 that a chat model gives by a rubric", Keys: append(compared[:3:3], "model", "rubric", "threshold"), Required: []string{"model", "rubric"}},
+		{Name: "judge", Doc: "the score from 0 to 1 that a chat model gives by a rubric", Keys: append(compared[:3:3], "model", "judges", "rubric", "labels", "votes", "check", "threshold"), Required: []string{"rubric"}, Judges: true},
+		{Name: "preference", Doc: "whether a chat model prefers the output to the expected one by a rubric, in both orders: 1, or 0 for the expected one, or 0.5 if the orders disagree", Keys: append(compared[:3:3], "model", "judges", "rubric", "check"), Required: []string{"rubric"}, Judges: true},
+		{Name: "faithfulness", Doc: "the share of the statements of the output that its sources support, by a chat model", Keys: []string{"output", "sources", "model", "judges", "threshold"}, Judges: true},
+		{Name: "relevance", Doc: "how far the output answers the question, by a chat model: 1, 0.5 or 0", Keys: []string{"output", "model", "judges", "votes", "check", "threshold"}, Judges: true},
+		{Name: "source_recall", Doc: "the share of the expected sources that were found or cited", Keys: []string{"sources", "expected", "value", "threshold"}},
+		{Name: "source_precision", Doc: "the share of the sources that were found or cited that are expected", Keys: []string{"sources", "expected", "value", "threshold"}},
 		{Name: "checks", Doc: "the checks of the simulated user are met", Rate: true},
 		{Name: "latency", Doc: "the duration of the row", Unit: "s", Lower: true, Noisy: true},
 		{Name: "tokens", Doc: "the tokens that models read and wrote for the row", Unit: "tokens", Lower: true},

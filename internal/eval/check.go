@@ -113,8 +113,14 @@ func (c *checker) metric(m *spec.Metric, row spec.MetricRow) {
 	before := len(c.list)
 	c.keys(m, row)
 	made := &Metric{Declared: m, Row: row}
+	if m.Check != nil && m.Check.Data != "" {
+		made.Labelled = relative(c.folder, m.Check.Data)
+	}
 	if slices.Contains(row.Keys, "output") {
 		made.Output = c.output(m)
+	}
+	if m.Sources != "" && slices.Contains(row.Keys, "sources") {
+		made.Sources = c.outputNamed(m, "sources", m.Sources)
 	}
 	if slices.Contains(row.Keys, "expected") {
 		_, column := m.Position().Lookup("expected")
@@ -136,6 +142,9 @@ func (c *checker) metric(m *spec.Metric, row spec.MetricRow) {
 	if slices.Contains(row.Required, "model") {
 		made.Model, _ = ModelOf(c.app, m.Model) // an error is that of settings
 	}
+	if row.Judges && !c.judges(m, made) {
+		return
+	}
 	if err := settings(m, row, c.app); err != nil {
 		place := spanOf(m, "type")
 		if len(row.Required) > 0 {
@@ -145,6 +154,29 @@ func (c *checker) metric(m *spec.Metric, row spec.MetricRow) {
 		return
 	}
 	c.evaluation.Metrics = append(c.evaluation.Metrics, made)
+}
+
+// judges checks the chat models of a metric and what they decide.
+func (c *checker) judges(m *spec.Metric, made *Metric) bool {
+	var err error
+	if made.Judges, err = judgesOf(m, c.app); err != nil && m.Position().Complete("model", "judges") {
+		c.list.Add(ruleInvalid.At(spanOfEither(m, "judges", "model", "type"), "%s", err))
+	}
+	if bad := checkLabels(m); bad != nil && m.Position().Complete("labels", "check", "threshold") {
+		err = bad
+		c.list.Add(ruleInvalid.At(spanOfEither(m, "check", "labels", "type"), "%s", bad))
+	}
+	return err == nil
+}
+
+// spanOfEither returns the position of the first of some keys that a metric has.
+func spanOfEither(m *spec.Metric, keys ...string) source.Span {
+	for _, key := range keys {
+		if field, ok := m.Position().Lookup(key); ok {
+			return field.Span()
+		}
+	}
+	return m.Position().Span()
 }
 
 // rubric reports placeholders in a text that the judge reads as it is written.
@@ -166,7 +198,7 @@ func (c *checker) keys(m *spec.Metric, row spec.MetricRow) {
 		return
 	}
 	common := []string{"id", "type", "min", "max", "max_regression"}
-	for _, key := range []string{"output", "expected", "value", "ignore_case", "not", "pattern", "schema", "tolerance", "relative_tolerance", "model", "rubric", "threshold"} {
+	for _, key := range []string{"output", "expected", "value", "ignore_case", "not", "pattern", "schema", "tolerance", "relative_tolerance", "model", "judges", "rubric", "labels", "votes", "check", "sources", "threshold"} {
 		field, found := m.Position().Lookup(key)
 		switch {
 		case found && !slices.Contains(row.Keys, key):
@@ -198,10 +230,19 @@ func (c *checker) output(m *spec.Metric) *spec.Variable {
 			WithHint("declare metrics with output: one of %s", strings.Join(ids, ", ")))
 		return nil
 	}
-	if i := slices.Index(ids, m.Output); i >= 0 {
-		return outputs[i]
+	return c.outputNamed(m, "output", m.Output)
+}
+
+// outputNamed returns the output that a key of a metric names; nil after an error.
+func (c *checker) outputNamed(m *spec.Metric, key, id string) *spec.Variable {
+	var ids []string
+	for _, ref := range c.evaluation.Flow.Outputs {
+		if ref.To.ID == id {
+			return ref.To
+		}
+		ids = append(ids, ref.To.ID)
 	}
-	c.unknown(spanOf(m, "output"), "output of flow "+c.evaluation.Flow.ID, m.Output, ids)
+	c.unknown(spanOf(m, key), "output of flow "+c.evaluation.Flow.ID, id, ids)
 	return nil
 }
 

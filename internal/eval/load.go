@@ -54,7 +54,10 @@ type Metric struct {
 	Declared *spec.Metric
 	Row      spec.MetricRow
 	Output   *spec.Variable   // nil for a metric of the whole row
-	Model    spec.ModelEntity // that scores results; nil for none
+	Model    spec.ModelEntity // the embedding model that scores results; nil for none
+	Judges   []*spec.Model    // the chat models that score results
+	Labelled string           // the file by which the judges are checked; empty for none
+	Sources  *spec.Variable   // with the passages; nil for those that the answer cites
 	Fixed    bool             // the expected value is in the document
 }
 

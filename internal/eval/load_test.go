@@ -68,7 +68,19 @@ func TestLoad_ReportsAllErrors(t *testing.T) {
 		"app: [x]\nmetrics: [{type: similr}]\n":                                                   {"QT105 app: [x]"},
 		"flow: two\nmetrics: [{type: exact, output: [x]}]\n":                                      {"QT105 metrics: [{type: exact, output: [x]}]"},
 		"flow: number\nmetrics:\n- {type: exact, min: .nan}\n- {type: exact, id: m, max: .inf}\n": {"QT108 - {type: exact, min: .nan}", "QT108 - {type: exact, id: m, max: .inf}"},
-		"metrics: [{type: exact}, {type: exact\n":                                                 {"QT002"},
+		"metrics:\n- {type: judge, rubric: good}\n- {type: judge, id: b, model: m, judges: [m], rubric: x}\n- {type: judge, id: c, judges: [m, m], rubric: x}\n- {type: judge, id: d, model: m, rubric: x, labels: {one: 1}}\n" +
+			"- {type: judge, id: e, model: m, rubric: x, labels: {a: 1, b: 2}}\n- {type: judge, id: f, model: m, rubric: x, check: {data: x.csv, min_kappa: 0.6}}\n- {type: relevance, model: m, check: {data: x.csv}}\n- {type: faithfulness, model: n}\n- {type: source_recall, sources: b}\n- {type: checks}\n- {type: preference, model: m}\n": {
+			"QT812 - {type: judge, rubric: good}", "QT812 - {type: judge, id: b, model: m, judges: [m], rubric: x}", "QT812 - {type: judge, id: c, judges: [m, m], rubric: x}", "QT812 - {type: judge, id: d, model: m, rubric: x, labels: {one: 1}}",
+			"QT812 - {type: judge, id: e, model: m, rubric: x, labels: {a: 1, b: 2}}", "QT812 - {type: judge, id: f, model: m, rubric: x, check: {data: x.csv, min_kappa: 0.6}}", "QT812 - {type: relevance, model: m, check: {data: x.csv}}", "QT812 - {type: faithfulness, model: n}",
+			"QT811 - {type: source_recall, sources: b}", "QT812 - {type: checks}", "QT812 - {type: preference, model: m}"},
+		"data: x.csv\nstate: {a: []}\nusers:\n- {id: a, rules: [{text: x}]}\n- {id: a, rules: [{text: x}]}\n- {id: b}\n- {id: c, model: m}\n- {id: d, model: n, goal: x}\n- {id: e, rules: [{match: '('}]}\n- {id: f, model: m, goal: x, inputs: {q: x}}\n- {id: g, model: m, goal: x, inputs: {z: x}}\n" +
+			"- {id: h, model: m, goal: x, checks: {state: [{table: b}], expect: [x]}}\n- {id: i, model: m, goal: x, max_turns: 0}\nmetrics: [{type: exact}]\n": {
+			"QT812 data: x.csv", "QT811 - {id: a, rules: [{text: x}]}", "QT812 - {id: b}", "QT812 - {id: c, model: m}", "QT811 - {id: d, model: n, goal: x}", "QT812 - {id: e, rules: [{match: '('}]}", "QT812 - {id: f, model: m, goal: x, inputs: {q: x}}", "QT811 - {id: g, model: m, goal: x, inputs: {z: x}}",
+			"QT801 - {id: h, model: m, goal: x, checks: {state: [{table: b}], expect: [x]}}", "QT425 - {id: h, model: m, goal: x, checks: {state: [{table: b}], expect: [x]}}", "QT108 - {id: i, model: m, goal: x, max_turns: 0}", "QT812 metrics: [{type: exact}]"},
+		"state: {a: []}\n": {"QT812 state: {a: []}"},
+		"flow: number\nusers: [{id: a, rules: [{text: x}]}]\n": {"QT812 users: [{id: a, rules: [{text: x}]}]", "QT812 users: [{id: a, rules: [{text: x}]}]"},
+		"recordings: x.yaml\n":                                 {"QT812 recordings: x.yaml"},
+		"metrics: [{type: exact}, {type: exact\n":              {"QT002"},
 	} {
 		e, got := load(t, text)
 		if len(got) == 1 && strings.HasPrefix(got[0], "QT002") {

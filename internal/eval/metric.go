@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -28,6 +30,55 @@ func settings(m *spec.Metric, row spec.MetricRow, app *spec.Application) error {
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// judgesOf returns the chat models of a metric.
+func judgesOf(m *spec.Metric, app *spec.Application) (all []*spec.Model, err error) {
+	ids := m.Judges
+	switch {
+	case m.Model != "" && len(ids) > 0:
+		return nil, errors.New("the metric has model and judges: use one of them")
+	case m.Model != "":
+		ids = []string{m.Model}
+	case len(ids) == 0:
+		return nil, fmt.Errorf("a metric of type %s needs model", m.Type)
+	}
+	for i, id := range ids {
+		found, err := ModelOf(app, id)
+		chat, isChat := found.(*spec.Model)
+		switch {
+		case err != nil:
+			return nil, err
+		case !isChat:
+			return nil, fmt.Errorf("model %s is not a chat model", id)
+		case slices.Contains(ids[:i], id):
+			return nil, fmt.Errorf("model %s is twice among the judges: votes is how often each is asked", id)
+		}
+		all = append(all, chat)
+	}
+	return all, nil
+}
+
+// checkLabels checks the labels of a judge, and the set by which it is checked.
+func checkLabels(m *spec.Metric) error {
+	if m.Labels != nil && len(m.Labels) < 2 {
+		return errors.New("a judge needs at least two labels")
+	}
+	for _, label := range slices.Sorted(maps.Keys(m.Labels)) {
+		if score := m.Labels[label]; !(score >= 0 && score <= 1) {
+			return fmt.Errorf("the score of label %s is %v, not from 0 to 1", label, score)
+		}
+	}
+	switch {
+	case m.Check == nil:
+	case m.Check.MinKappa == nil && m.Check.MinAccuracy == nil:
+		return errors.New("check needs min_kappa or min_accuracy, below which the judge is refused")
+	case m.Type == "judge" && m.Labels == nil && m.Threshold == nil:
+		return errors.New("check needs a judge with labels, or with a threshold from which on results pass")
+	case m.Type == "relevance" && m.Threshold == nil:
+		return errors.New("check needs a threshold from which on results pass")
 	}
 	return nil
 }

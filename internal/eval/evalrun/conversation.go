@@ -188,6 +188,7 @@ type conversation struct {
 	place *place
 	input runtime.Input // of each turn, without what the user says
 	used  *meter
+	cited *passages
 
 	said       []Message
 	waited     time.Duration // for the model that plays the user
@@ -239,7 +240,7 @@ func (c *conversation) turn(ctx context.Context, message string) (map[string]any
 	c.mu.Lock()
 	c.calls, c.ids = nil, map[string]int{}
 	c.mu.Unlock()
-	outputs, err := runRow(ctx, c.place.app, c.x.flow.ID, in, runtime.WithObserver(c.used), runtime.WithEvents(c.listen, steps.EventToolCall, steps.EventToolResult))
+	outputs, err := runRow(ctx, c.place.app, c.x.flow.ID, in, runtime.WithObserver(c.used), runtime.WithEvents(c.listen, steps.EventToolCall, steps.EventToolResult, steps.EventSource))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil {
@@ -250,6 +251,10 @@ func (c *conversation) turn(ctx context.Context, message string) (map[string]any
 
 // listen keeps the calls of tools.
 func (c *conversation) listen(ev steps.Event) {
+	if ev.Kind == steps.EventSource {
+		c.cited.listen(ev)
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if ev.Kind == steps.EventToolCall {

@@ -97,29 +97,34 @@ variants: [{id: base}, {id: other, inputs: {shop: toys}}]
 	if err != nil {
 		t.Fatal(err)
 	}
+	score := func(s *evalrun.Score) string {
+		text, err := json.Marshal(s)
+		testkit.Must(t, err)
+		return string(text)
+	}
 	var got []string
 	for _, one := range r.Results {
 		var user string
 		testkit.Must(t, json.Unmarshal(one.Inputs["user"], &user))
 		said, err := json.Marshal(one.Said)
 		testkit.Must(t, err)
-		got = append(got, fmt.Sprintf("%s %s %s %d: %s %v %v %s", one.Variant, user, one.Inputs["shop"], one.Trial, said, one.Scores["checks"], one.Scores["judge"].Value, one.Error))
+		got = append(got, fmt.Sprintf("%s %s %s %d: %s %s %v %s", one.Variant, user, one.Inputs["shop"], one.Trial, said, score(one.Scores["checks"]), one.Scores["judge"].Value, one.Error))
 	}
 	const ada = `[{"role":"user","text":"Please cancel."},{"role":"application","text":"Which order?"},{"role":"user","text":"order 7"},` +
-		`{"role":"application","text":"It is done.","calls":[{"tool":"cancel","arguments":"{\"number\":\"7\"}","result":"{\"number\":\"7\",\"state\":\"cancelled\"}"}]}] &{1 0  } 1 `
+		`{"role":"application","text":"It is done.","calls":[{"tool":"cancel","arguments":"{\"number\":\"7\"}","result":"{\"number\":\"7\",\"state\":\"cancelled\"}"}]}] {"value":1} 1 `
 	if want := `base ada "books" 1: ` + ada; got[0] != want {
 		t.Errorf("got\n%s\nwant\n%s", got[0], want)
 	}
 	if want := `other ada "toys" 2: ` + ada; got[9] != want {
 		t.Errorf("got\n%s\nwant\n%s", got[9], want)
 	}
-	if !strings.Contains(got[2], "error: tool cancel: too late") || !strings.Contains(got[2], `{"role":"user","text":"Bye."}] &{1 0  } 1`) {
+	if !strings.Contains(got[2], "error: tool cancel: too late") || !strings.Contains(got[2], `{"role":"user","text":"Bye."}] {"value":1} 1`) {
 		t.Error(got[2])
 	}
-	if !strings.Contains(got[4], "&{0 0 the row failed } 0 ") || !strings.Contains(got[4], "no answer") {
+	if !strings.Contains(got[4], `{"value":0,"reason":"the row failed"} 0 `) || !strings.Contains(got[4], "no answer") {
 		t.Error(got[4])
 	}
-	if !strings.Contains(got[6], "&{0 0  the simulated user failed} 0 the simulated user: ") {
+	if !strings.Contains(got[6], `{"value":0,"error":"the simulated user failed"} 0 the simulated user: `) {
 		t.Error(got[6])
 	}
 	if s := r.Variants[0].Metrics["checks"]; s.Count != 6 || s.Errors != 0 || s.Mean < 0.66 || s.Mean > 0.67 {

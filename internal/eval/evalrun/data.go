@@ -172,7 +172,7 @@ func (m *metric) expected(d *dataset, r *dataRow) (v any, known bool) {
 		return m.declared.Value, true
 	}
 	v, known = r.Get(m.declared.Expected)
-	if text, ok := v.(string); ok && d.text && !isText(m.output) {
+	if text, ok := v.(string); ok && d.text && m.output != nil && !isText(m.output) {
 		return value.ParseCell(text), true
 	}
 	return v, known && v != nil

@@ -109,7 +109,7 @@ func Load(ctx context.Context, cfg Config, opts loader.Options, open Opener) (*E
 		e.warnings = append(e.warnings, d.Error())
 	}
 	for _, m := range checked.Metrics {
-		made := &metric{declared: m.Declared, row: m.Row, output: m.Output, model: m.Model, fixed: m.Fixed, score: builders()[m.Row.Name](m.Declared)}
+		made := &metric{declared: m.Declared, row: m.Row, output: m.Output, model: m.Model, judges: m.Judges, labelled: m.Labelled, sources: m.Sources, fixed: m.Fixed, score: builders()[m.Row.Name](m.Declared)}
 		if m.Declared.Not {
 			made.score = negated(made.score, m.Declared)
 		}

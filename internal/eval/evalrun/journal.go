@@ -96,11 +96,10 @@ func (x *execution) header() (checkpoint.Header, error) {
 		if h.Settings["metric "+m.declared.Name()], err = digest(m.declared); err != nil {
 			return h, err
 		}
-		if m.model == nil {
-			continue
-		}
-		for name, sum := range checkpoint.Fingerprint(m.model, checkpoint.FingerprintOptions{}) {
-			h.Parts["metric "+m.declared.Name()+": "+name] = sum
+		for _, judge := range m.models() {
+			for name, sum := range checkpoint.Fingerprint(judge, checkpoint.FingerprintOptions{}) {
+				h.Parts["metric "+m.declared.Name()+": "+name] = sum
+			}
 		}
 	}
 	for i, v := range x.variants {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/qtype-dev/qtype/internal/citation"
 	"github.com/qtype-dev/qtype/internal/eval"
 	"github.com/qtype-dev/qtype/internal/recording"
 	"github.com/qtype-dev/qtype/internal/textfmt"
@@ -22,20 +23,37 @@ type metric struct {
 	declared *spec.Metric
 	row      spec.MetricRow
 	output   *spec.Variable   // nil for a metric of the whole row
-	model    spec.ModelEntity // that scores results; nil for none
+	model    spec.ModelEntity // the embedding model that scores results; nil for none
+	judges   []*spec.Model    // the chat models that score results
+	labelled string           // the file by which the judges are checked; empty for none
+	sources  *spec.Variable   // with the passages; nil for those that the answer cites
 	fixed    bool             // the expected value is in the document
 	score    scorer
 }
 
 // rate reports whether each result passes or fails.
-func (m *metric) rate() bool { return m.row.Rate || m.declared.Threshold != nil }
+func (m *metric) rate() bool {
+	if m.row.Rate || m.declared.Threshold != nil {
+		return true
+	}
+	for _, score := range m.declared.Labels {
+		if score != 0 && score != 1 {
+			return false
+		}
+	}
+	return m.declared.Labels != nil
+}
 
 // Score is the value of a metric for one result.
 type Score struct {
 	Value  float64 `json:"value"`            // from 0 to 1, or in the unit of the metric; 0 or 1 for a metric that is a rate
 	Raw    float64 `json:"raw,omitempty"`    // the score that a threshold was applied to
 	Reason string  `json:"reason,omitempty"` // why the result failed, or what the judge wrote
-	Error  string  `json:"error,omitempty"`  // why there is no value
+	Label  string  `json:"label,omitempty"`  // the verdict of a judge with labels, or of a preference: output, expected or tie
+
+	Votes map[string]int `json:"votes,omitempty"` // by label, if there are several
+	Tie   bool           `json:"tie,omitempty"`   // as many votes have another label, or the orders disagree
+	Error string         `json:"error,omitempty"` // why there is no value
 }
 
 // sample is a result to score.
@@ -51,6 +69,8 @@ type sample struct {
 	recorded *recording.Session // of the calls of judges; nil for none
 	with     *conversation      // nil without a simulated user
 	outputs  map[string]any     // of the flow, by id
+	metric   *metric
+	cited    []citation.Source // the passages that the answers of the flow cite
 }
 
 // scorer computes a metric. An error means that there is no value.
@@ -62,22 +82,27 @@ type builder func(*spec.Metric) scorer
 // builders is the one table of the types of metrics, by their names in spec.Metrics.
 var builders = sync.OnceValue(func() map[string]builder {
 	return map[string]builder{
-		"exact":       compared(exact),
-		"contains":    compared(contains),
-		"starts_with": compared(startsWith),
-		"regexp":      matching,
-		"is_json":     parsing,
-		"json_schema": conforming,
-		"numeric":     compared(numeric),
-		"levenshtein": compared(levenshtein),
-		"rouge_l":     compared(rougeL),
-		"bleu":        compared(bleu),
-		"similarity":  similar,
-		"judge":       judged,
-		"checks":      checked,
-		"latency":     measured(func(s *sample) float64 { return s.seconds }),
-		"tokens":      measured(func(s *sample) float64 { return float64(s.usage.Input + s.usage.Output) }),
-		"cost":        costs,
+		"exact":            compared(exact),
+		"contains":         compared(contains),
+		"starts_with":      compared(startsWith),
+		"regexp":           matching,
+		"is_json":          parsing,
+		"json_schema":      conforming,
+		"numeric":          compared(numeric),
+		"levenshtein":      compared(levenshtein),
+		"rouge_l":          compared(rougeL),
+		"bleu":             compared(bleu),
+		"similarity":       similar,
+		"judge":            judged,
+		"preference":       preferred,
+		"relevance":        relevant,
+		"faithfulness":     faithful,
+		"source_recall":    sourced(recall),
+		"source_precision": sourced(precision),
+		"checks":           checked,
+		"latency":          measured(func(s *sample) float64 { return s.seconds }),
+		"tokens":           measured(func(s *sample) float64 { return float64(s.usage.Input + s.usage.Output) }),
+		"cost":             costs,
 	}
 })
 
@@ -90,12 +115,20 @@ func failed(format string, args ...any) Score {
 
 func passed() Score { return Score{Value: 1} }
 
+// lacksExpected reports that a row has no expected value.
+func (s *sample) lacksExpected(m *spec.Metric) error {
+	if s.known {
+		return nil
+	}
+	return fmt.Errorf("the row has no column %q with the expected value", m.Expected)
+}
+
 // compared makes the scorer of a metric that compares an output with the expected value.
 func compared(compare func(*spec.Metric, *sample) (Score, error)) builder {
 	return func(m *spec.Metric) scorer {
 		return func(_ context.Context, s *sample) (Score, error) {
-			if !s.known {
-				return Score{}, fmt.Errorf("the row has no column %q with the expected value", m.Expected)
+			if err := s.lacksExpected(m); err != nil {
+				return Score{}, err
 			}
 			return compare(m, s)
 		}

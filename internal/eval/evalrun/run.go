@@ -14,6 +14,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/value"
+	"github.com/qtype-dev/qtype/steps"
 )
 
 // Result is the result of a row with a variant.
@@ -286,15 +287,16 @@ func (x *execution) row(ctx context.Context, variant, index, trial int, p *place
 	begin := time.Now()
 	var outputs map[string]any
 	var with *conversation
+	cited := &passages{}
 	err := p.err
 	switch {
 	case err != nil:
 	case row.user != nil:
-		with = &conversation{x: x, user: row.user, place: p, input: in, used: used}
+		with = &conversation{x: x, user: row.user, place: p, input: in, used: used, cited: cited}
 		outputs, err = with.run(ctx)
 		r.Said, begin = with.said, begin.Add(with.waited)
 	default:
-		outputs, err = runRow(ctx, p.app, x.flow.ID, in, runtime.WithObserver(used))
+		outputs, err = runRow(ctx, p.app, x.flow.ID, in, runtime.WithObserver(used), runtime.WithEvents(cited.listen, steps.EventSource))
 	}
 	r.Seconds, r.Usage = time.Since(begin).Seconds(), used.usage()
 	if err != nil {
@@ -306,7 +308,7 @@ func (x *execution) row(ctx context.Context, variant, index, trial int, p *place
 		}
 	}
 	for _, m := range x.metrics {
-		s := &sample{inputs: given, usage: r.Usage, seconds: r.Seconds, judges: x.judges, recorded: p.recorded, with: with, outputs: outputs}
+		s := &sample{inputs: given, usage: r.Usage, seconds: r.Seconds, judges: x.judges, recorded: p.recorded, with: with, outputs: outputs, cited: cited.all()}
 		r.Scores[m.declared.Name()] = x.score(ctx, m, row, r, s, outputs)
 	}
 	return r
@@ -340,14 +342,15 @@ func (x *execution) score(ctx context.Context, m *metric, row *dataRow, r *Resul
 	switch {
 	case s.with != nil && s.with.userFailed:
 		return &Score{Error: "the simulated user failed"} // not the application
-	case r.Error != "" && (m.output != nil || m.row.Rate):
+	case r.Error != "" && m.row.Unit == "":
 		return &Score{Reason: "the row failed"}
 	case r.Error != "":
 		return &Score{Error: "the row failed"}
 	case m.output != nil:
 		s.output, s.variable = outputs[m.output.ID], m.output
-		s.expected, s.known = m.expected(x.data, row)
 	}
+	s.metric = m
+	s.expected, s.known = m.expected(x.data, row)
 	score, err := m.score(ctx, s)
 	if err != nil {
 		return &Score{Error: textfmt.Ellipsis(textfmt.OneLine(err.Error()), maxReason)}
