@@ -111,7 +111,8 @@ func (e *evalFromCommand) collect(ctx context.Context, app *runtime.App, d *conv
 	if e.since > 0 {
 		filter.UsedAfter = time.Now().Add(-e.since)
 	}
-	redact := app.Redactor().String
+	typed := &conversation.Typed{}
+	redact := func(text string) string { return typed.Redact(app.Redactor().String(text)) }
 	for s, err := range m.EachSession(ctx, filter) {
 		if err != nil {
 			return err
@@ -127,6 +128,9 @@ func (e *evalFromCommand) collect(ctx context.Context, app *runtime.App, d *conv
 		if err := d.Add(source.Rows(redact(s.Session), s.LastSaid, turns)); err != nil {
 			return err
 		}
+	}
+	if replaced := typed.Summary(); replaced != "" {
+		fmt.Fprintf(e.Err, "replaced in the conversations: %s\n", replaced)
 	}
 	if d.Rows == 0 {
 		return fmt.Errorf("memory %s has no such conversations in %s", m.ID, cmp.Or(m.Location, "its store"))

@@ -22,6 +22,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // testFromCommand is one call of qtype test from.
@@ -33,6 +34,10 @@ type testFromCommand struct {
 	turn   int64
 	input  string
 	expect []string
+	calls  []string
+	sent   []string
+	model  string // the file for recordings of the model
+	full   bool   // no turns are left out
 	name   string
 	output string
 }
@@ -63,6 +68,10 @@ that do not change the result are left out.`,
 	f.StringVarP(&t.flow, "flow", "f", "", "`ID` of the flow (default: the first one that uses the memory)")
 	f.StringVarP(&t.input, "input", "i", "", "other inputs of the flow: a `JSON` object")
 	f.StringArrayVar(&t.expect, "expect", nil, "what the last turn should have: an `EXPRESSION` over the outputs of the flow")
+	f.StringArrayVar(&t.calls, "expect-call", nil, "which calls of a tool the last turn should have had: the `KEYS` of a call in YAML: 'id: refund, calls: 0'")
+	f.StringArrayVar(&t.sent, "expect-sent", nil, "a `TEXT` that the model should have got in the last turn")
+	f.StringVar(&t.model, "recordings", "", "let the model answer, with recordings in `FILE`, in place of mocks of it: for prompts that have to be corrected")
+	f.BoolVar(&t.full, "all-turns", false, "leave out nothing")
 	f.StringVar(&t.name, "name", "", "`NAME` of the test (default: the session and the turn)")
 	f.StringVarP(&t.output, "output", "o", "", "write the test to `FILE`, *.qtype-test.yaml (default: standard output)")
 	t.store.AddTo(f)
@@ -84,7 +93,8 @@ func (t *testFromCommand) make(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	turns, err := conversation.Read(m.History(ctx, session), t.turn, app.Redactor().String)
+	typed := &conversation.Typed{}
+	turns, err := conversation.Read(m.History(ctx, session), t.turn, func(text string) string { return typed.Redact(app.Redactor().String(text)) })
 	if err != nil {
 		return fmt.Errorf("session %s: %w", session, err)
 	}
@@ -92,8 +102,14 @@ func (t *testFromCommand) make(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	source.Name = cmp.Or(t.name, fmt.Sprintf("Session %s, turn %d", app.Redactor().String(session), turns[len(turns)-1].Number))
-	return t.write(ctx, source, turns, file)
+	source.Name = cmp.Or(t.name, fmt.Sprintf("Session %s, turn %d", typed.Redact(app.Redactor().String(session)), turns[len(turns)-1].Number))
+	if err := t.write(ctx, source, turns, file); err != nil {
+		return err
+	}
+	if replaced := typed.Summary(); replaced != "" {
+		fmt.Fprintf(t.Err, "replaced in the conversation: %s\n", replaced)
+	}
+	return nil
 }
 
 // openStored returns the application of a document, whose conversations are read.
@@ -130,7 +146,7 @@ func (t *testFromCommand) source(app *spec.Application, memory, path, file strin
 	if err != nil {
 		return nil, err
 	}
-	s.Expect = t.expect
+	s.Expect, s.Calls, s.Sent = t.expect, t.calls, t.sent
 	if filepath.Clean(apptest.Application(file, "")) != filepath.Clean(path) {
 		relative, err := filepath.Rel(filepath.Dir(file), path)
 		if err != nil {
@@ -177,10 +193,11 @@ func (t *testFromCommand) write(ctx context.Context, s *conversation.Source, tur
 	if err != nil {
 		return err
 	}
-	kept := conversation.Minimize(turns, func(some []*conversation.Turn) bool {
-		result, err := t.run(ctx, s, some, file)
-		return err == nil && result == all
-	})
+	kept := turns
+	if !t.full {
+		kept = t.minimize(ctx, s, turns, file, all)
+	}
+	s.Recordings = t.model
 	text, err := s.Write(kept)
 	if err != nil {
 		return err
@@ -193,37 +210,77 @@ func (t *testFromCommand) write(ctx context.Context, s *conversation.Source, tur
 		return fmt.Errorf("%s: cannot be written: %w", t.output, terminal.Cause(err))
 	}
 	fmt.Fprintf(t.Err, "%d of %s, with %d of the %s of models and tools\n", len(kept), textfmt.Count(int64(len(turns)), "turn"), conversation.Calls(kept), textfmt.Count(int64(conversation.Calls(turns)), "call"))
+	if t.model != "" {
+		fmt.Fprintf(t.Err, "record the answers of the model with qtype test --record; if the test does not fail then, the model needs what was left out: --all-turns keeps it\n")
+	}
+	if t.model == "" && turns[len(turns)-1].LacksAnswer() {
+		fmt.Fprintln(t.Err, "warning: the answer after which the turn failed is not stored: --recordings lets the model give it again")
+	}
 	switch {
-	case all != "":
-		fmt.Fprintf(t.Err, "the test fails: %s\n", terminal.Clean(all))
-	case len(t.expect) > 0:
+	case len(all) > 0:
+		fmt.Fprintf(t.Err, "the test fails: %s\n", terminal.Clean(all.String()))
+	case s.Expects():
 		fmt.Fprintln(t.Err, "the test passes: the conversation has what you expect")
+	case t.model != "":
 	default:
 		fmt.Fprintln(t.Err, "the test passes; --expect adds what the last turn should have had")
 	}
 	return nil
 }
 
-// run runs the test of some turns and returns why it fails; empty if it passes. An error means that the mocks cannot
+// minimize returns the turns and calls without which the test has another outcome.
+func (t *testFromCommand) minimize(ctx context.Context, s *conversation.Source, turns []*conversation.Turn, file string, all outcome) []*conversation.Turn {
+	same := func(some []*conversation.Turn) bool {
+		if !s.Keeps(some, turns) {
+			return false
+		}
+		result, err := t.run(ctx, s, some, file)
+		return err == nil && result.same(all)
+	}
+	kept := conversation.Minimize(turns, same)
+	if len(all) > 0 { // else the calls are what the test expects
+		kept = conversation.MinimizeCalls(kept, same)
+	}
+	return kept
+}
+
+// outcome is why a test fails.
+type outcome diag.List
+
+// same reports whether a test fails for the same reasons. Calls and messages that a hint lists beside them may be left out.
+func (o outcome) same(other outcome) bool {
+	return slices.EqualFunc(o, other, func(a, b diag.Diagnostic) bool {
+		return a.Code == b.Code && a.Message == b.Message && (a.Hint == b.Hint || !strings.HasPrefix(a.Message, "the condition"))
+	})
+}
+
+// String returns the reasons in one line.
+func (o outcome) String() string {
+	var why []string
+	for _, d := range o {
+		why = append(why, strings.TrimSuffix(d.Message+": "+d.Hint, ": "))
+	}
+	return strings.Join(why, "; ")
+}
+
+// run runs the test of some turns and returns why it fails; nil if it passes. An error means that the mocks cannot
 // repeat the conversation. The error of a turn that failed is why its test fails.
-func (t *testFromCommand) run(ctx context.Context, s *conversation.Source, turns []*conversation.Turn, file string) (string, error) {
+func (t *testFromCommand) run(ctx context.Context, s *conversation.Source, turns []*conversation.Turn, file string) (outcome, error) {
 	text, err := s.Write(turns)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	reports, err := qtype.Test(ctx, []string{file}, qtype.TestOptions{Content: []byte(text)})
 	switch {
 	case err != nil:
-		return "", err
+		return nil, err
 	case reports[0].Diagnostics.Errors() > 0:
-		return "", reports[0].Diagnostics
+		return nil, reports[0].Diagnostics
 	}
-	var why []string
 	for _, d := range reports[0].Outcomes[0].Diagnostics {
 		if d.Code != apptest.Expectation.Code && !turns[len(turns)-1].Failed {
-			return "", fmt.Errorf("the conversation cannot be repeated with mocks: %s", d.Message)
+			return nil, fmt.Errorf("the conversation cannot be repeated with mocks: %s", d.Message)
 		}
-		why = append(why, strings.TrimSuffix(d.Message+": "+d.Hint, ": "))
 	}
-	return strings.Join(why, "; "), nil
+	return outcome(reports[0].Outcomes[0].Diagnostics), nil
 }

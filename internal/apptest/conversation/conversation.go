@@ -62,6 +62,11 @@ func Read(history iter.Seq2[store.Entry, error], until int64, redact func(string
 	return turns, nil
 }
 
+// LacksAnswer reports whether the turn failed after an answer that is not stored: calls of tools were answered, and nothing follows.
+func (t *Turn) LacksAnswer() bool {
+	return t.Failed && (len(t.Rounds) == 0 || len(t.Rounds[len(t.Rounds)-1].Calls) > 0)
+}
+
 // add adds an answer, or the result of a tool.
 func (t *Turn) add(m chat.Message, redact func(string) string) {
 	switch m.Role {

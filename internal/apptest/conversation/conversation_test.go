@@ -3,6 +3,7 @@ package conversation_test
 import (
 	"iter"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/apptest/conversation"
@@ -19,7 +20,7 @@ func TestMinimize(t *testing.T) {
 	for _, c := range []struct {
 		needed []int64
 		tries  int
-	}{{[]int64{8}, 1}, {[]int64{2, 5, 8}, 8}, {[]int64{1, 2, 3, 4, 5, 6, 7, 8}, 8}} {
+	}{{[]int64{8}, 1}, {[]int64{2, 5, 8}, 12}, {[]int64{1, 2, 3, 4, 5, 6, 7, 8}, 11}} {
 		tries := 0
 		kept := conversation.Minimize(turns, func(some []*conversation.Turn) bool {
 			tries++
@@ -83,5 +84,76 @@ func TestRead(t *testing.T) {
 	}
 	if _, err := conversation.Read(history(), 0, redact); err == nil {
 		t.Error("a conversation without turns is read")
+	}
+}
+
+// TestMinimizeCalls removes the calls that a result does not need, one by one where they depend on each other.
+func TestMinimizeCalls(t *testing.T) {
+	calls := func(ids ...string) *conversation.Round {
+		r := &conversation.Round{}
+		for _, id := range ids {
+			r.Calls = append(r.Calls, chat.ToolCall{ID: id})
+		}
+		return r
+	}
+	turns := []*conversation.Turn{
+		{Number: 1, Rounds: []*conversation.Round{calls("a", "b"), calls("c"), {Text: "first"}}},
+		{Number: 2, Rounds: []*conversation.Round{calls("d"), calls("e", "f"), {Text: "second"}}},
+	}
+	shown := func(turns []*conversation.Turn) (text string) {
+		for _, t := range turns {
+			for _, r := range t.Rounds {
+				text += "("
+				for _, c := range r.Calls {
+					text += c.ID
+				}
+				text += r.Text + ")"
+			}
+		}
+		return text
+	}
+	for needed, want := range map[string]string{"": "(first)(second)", "be": "(b)(first)(e)(second)", "df": "(first)(d)(f)(second)", "abcdef": "(ab)(c)(first)(d)(ef)(second)"} {
+		kept := conversation.MinimizeCalls(turns, func(some []*conversation.Turn) bool {
+			ids := ""
+			for _, t := range some {
+				for _, r := range t.Rounds {
+					for _, c := range r.Calls {
+						ids += c.ID
+					}
+				}
+			}
+			return !strings.ContainsFunc(needed, func(c rune) bool { return !strings.ContainsRune(ids, c) })
+		})
+		if got := shown(kept); got != want {
+			t.Errorf("%q: got %s, want %s", needed, got, want)
+		}
+	}
+	if shown(turns) != "(ab)(c)(first)(d)(ef)(second)" {
+		t.Error("the turns were changed")
+	}
+}
+
+// TestTyped replaces what people type, and nothing that only looks like it.
+func TestTyped(t *testing.T) {
+	typed := &conversation.Typed{}
+	for text, want := range map[string]string{
+		"My key is sk-proj-abcdefghijklmnopqrstuvwx.":   "My key is ***",
+		`{"card":"4111 1111 1111 1111"}`:                `{"card":"***"}`,
+		"4111-1111-1111-1111, not 4111111111111112":     "***, not 4111111111111112",
+		"ISBN 9780143127741, order 8812":                "ISBN 9780143127741, order 8812",
+		"Write to ada@shop.test or bob@example.com":     "Write to person1@example.com or bob@example.com",
+		"ADA@shop.test again":                           "person1@example.com again",
+		"a@b, and user@host":                            "a@b, and user@host",
+		"550e8400-e29b-41d4-a716-446655440000 is an id": "550e8400-e29b-41d4-a716-446655440000 is an id",
+	} {
+		if got := typed.Redact(text); got != want && got != want+"." {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
+	if got := typed.Summary(); got != "1 key, 1 card number, 1 e-mail address" {
+		t.Error(got)
+	}
+	if got := (&conversation.Typed{}).Summary(); got != "" {
+		t.Error(got)
 	}
 }

@@ -24,6 +24,10 @@ type Source struct {
 	Path   string         // of the application, relative to the test file; empty for the default
 	Name   string         // of the test
 	Expect []string       // conditions that the last turn violates, or must not
+	Calls  []string       // assertions on its calls of tools: the keys of a call assertion in YAML
+	Sent   []string       // texts that each request to the model must contain
+
+	Recordings string // of the model's answers, in place of mocks of the model; empty for none
 
 	model string // the id of the model that answered
 	input string // the id of the input that is the question
@@ -70,13 +74,16 @@ func (s *Source) Complete() error {
 // The parts of a test file that are written, with their keys in this order.
 type (
 	suiteText struct {
-		App   string     `yaml:"app,omitempty"`
+		App string `yaml:"app,omitempty"`
+
+		Recordings string `yaml:"recordings,omitempty"`
+
 		Tests []testText `yaml:"tests"`
 	}
 	testText struct {
 		Name   string      `yaml:"name"`
 		Flow   string      `yaml:"flow"`
-		Models []modelText `yaml:"models"`
+		Models []modelText `yaml:"models,omitempty"`
 		Tools  []toolText  `yaml:"tools,omitempty"`
 		Turns  []turnText  `yaml:"turns"`
 	}
@@ -103,13 +110,20 @@ type (
 	turnText struct {
 		Inputs map[string]any  `yaml:"inputs"`
 		Expect []string        `yaml:"expect,omitempty"`
+		Sent   []sentText      `yaml:"sent,omitempty"`
 		Calls  []assertionText `yaml:"calls,omitempty"`
 		Order  []string        `yaml:"call_order,omitempty,flow"`
 	}
+	sentText struct {
+		ID       string   `yaml:"id"`
+		Contains []string `yaml:"contains"`
+	}
 	assertionText struct {
 		ID        string         `yaml:"id"`
+		Function  string         `yaml:"function,omitempty"`
 		Arguments map[string]any `yaml:"arguments,omitempty"`
-		Calls     int            `yaml:"calls"`
+		Calls     *int           `yaml:"calls,omitempty"`
+		Rejected  *int           `yaml:"rejected,omitempty"`
 	}
 )
 
@@ -134,19 +148,60 @@ func (s *Source) Write(turns []*Turn) (string, error) {
 	}
 	test.Tools = simplified(test.Tools)
 	last := &test.Turns[len(test.Turns)-1]
-	if last.Expect = s.Expect; len(s.Expect) == 0 {
+	if last.Expect = s.Expect; !s.Expects() {
 		s.expectCalls(last, turns[len(turns)-1])
+	}
+	if err := s.addAssertions(last); err != nil {
+		return "", err
+	}
+	if s.Recordings != "" {
+		test.Models = nil
 	}
 	var b strings.Builder
 	out := yaml.NewEncoder(&b)
 	out.SetIndent(2)
-	if err := out.Encode(suiteText{App: s.Path, Tests: []testText{test}}); err != nil {
+	if err := out.Encode(suiteText{App: s.Path, Recordings: s.Recordings, Tests: []testText{test}}); err != nil {
 		return "", err
 	}
 	if err := out.Close(); err != nil {
 		return "", err
 	}
 	return strings.ReplaceAll(b.String(), "${", "${DOLLAR:-$}{"), nil
+}
+
+// Expects reports whether it is said what the last turn should have.
+func (s *Source) Expects() bool { return len(s.Expect)+len(s.Calls)+len(s.Sent) > 0 }
+
+// addAssertions adds those on calls of tools and on requests to the model.
+func (s *Source) addAssertions(to *turnText) error {
+	for _, text := range s.Calls {
+		var a assertionText
+		d := yaml.NewDecoder(strings.NewReader("{" + strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(text), "{"), "}") + "}"))
+		d.KnownFields(true)
+		if err := d.Decode(&a); err != nil || a.ID == "" {
+			return fmt.Errorf("--expect-call: expected the keys of a call in YAML, such as 'id: refund, calls: 0': %q", text)
+		}
+		to.Calls = append(to.Calls, a)
+	}
+	if len(s.Sent) > 0 {
+		to.Sent = []sentText{{s.model, s.Sent}}
+	}
+	return nil
+}
+
+// Keeps reports whether some turns say what all of them say of the texts that the model must get: else a test without them
+// could never pass.
+func (s *Source) Keeps(some, all []*Turn) bool {
+	return !slices.ContainsFunc(s.Sent, func(text string) bool { return says(all, text) && !says(some, text) })
+}
+
+// says reports whether a question, an answer or a result has a text.
+func says(turns []*Turn, text string) bool {
+	return slices.ContainsFunc(turns, func(t *Turn) bool {
+		return strings.Contains(t.Input, text) || slices.ContainsFunc(t.Rounds, func(r *Round) bool {
+			return strings.Contains(r.Text, text) || slices.ContainsFunc(r.Calls, func(c chat.ToolCall) bool { return strings.Contains(r.Results[c.ID], text) })
+		})
+	})
 }
 
 // rulesOf returns the rules by which a mock answers a turn; none for a question that has rules already.
@@ -252,24 +307,10 @@ func (s *Source) expectCalls(to *turnText, t *Turn) {
 		}
 		to.Order = append(to.Order, id)
 		if i := slices.IndexFunc(to.Calls, func(a assertionText) bool { return a.ID == id }); i >= 0 {
-			to.Calls[i].Calls++
+			*to.Calls[i].Calls++
 			continue
 		}
-		to.Calls = append(to.Calls, assertionText{ID: id, Arguments: argumentsOf(call), Calls: 1})
+		one := 1
+		to.Calls = append(to.Calls, assertionText{ID: id, Arguments: argumentsOf(call), Calls: &one})
 	}
-}
-
-// Minimize returns the turns that the last one needs: as few as possible with which same still is true.
-func Minimize(turns []*Turn, same func([]*Turn) bool) []*Turn {
-	if last := turns[len(turns)-1:]; len(turns) > 1 && same(last) {
-		return last
-	}
-	for i := 0; i < len(turns)-1; {
-		if without := slices.Delete(slices.Clone(turns), i, i+1); same(without) {
-			turns = without
-		} else {
-			i++
-		}
-	}
-	return turns
 }
