@@ -12,6 +12,7 @@ import (
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/steps"
 	"github.com/qtype-dev/qtype/tool"
 )
 
@@ -46,6 +47,18 @@ func Tool[T any, P interface {
 }]() Part {
 	return Part{func(p *runtime.Parts) error {
 		return spec.AddCase(p.Language, func() spec.Tool { return P(new(T)) })
+	}}
+}
+
+// Step returns a type of steps: documents name it by the name of the struct T. The tag `doc` of the embedded StepBase describes the
+// type, and that of each field its key. The tags `in` and `out` of the StepBase declare its variables, and the tag `calls` of a
+// reference to a model how often a row calls it at most; the other tags are those of package spec.
+func Step[T any, P interface {
+	*T
+	steps.Maker
+}]() Part {
+	return Part{func(p *runtime.Parts) error {
+		return spec.AddCase(p.Language, func() spec.Step { return P(new(T)) })
 	}}
 }
 

@@ -2,6 +2,7 @@ package part_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,8 @@ import (
 	"github.com/qtype-dev/qtype/part"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/steps"
 	"github.com/qtype-dev/qtype/tool"
 )
 
@@ -44,6 +47,61 @@ type silent struct {
 }
 
 func (*silent) Make(tool.Host) (tool.ClientHandler, error) { return nil, nil }
+
+// twice asks its model twice and declares one call.
+type twice struct {
+	spec.StepBase `doc:"Asks twice." in:"question: text; exactly 1; text" out:"answer: text; exactly 1; text"`
+	Model         spec.Ref[spec.ModelEntity] `yaml:"model" jsonschema:"required" calls:"1" doc:"The model."`
+}
+
+func (s *twice) Make(h *steps.Host) (steps.Process, error) {
+	m, err := h.Model(s.Model.To, nil)
+	return func(ctx context.Context, w *steps.Work) error {
+		question, _ := w.Input(0).(string)
+		for range 2 {
+			if _, err := m.Ask(ctx, w, chat.Text(chat.User, question)); err != nil {
+				return err
+			}
+		}
+		return w.Set(0, "never")
+	}, err
+}
+
+// secret calls a model without saying how often.
+type secret struct {
+	spec.StepBase `doc:"Asks."`
+	Model         spec.Ref[spec.ModelEntity] `yaml:"model" doc:"The model."`
+}
+
+func (*secret) Make(*steps.Host) (steps.Process, error) { return nil, nil }
+
+// TestStep_Calls: a step cannot call its model more often than it declares, which is what the worst case of a run counts.
+func TestStep_Calls(t *testing.T) {
+	ctx, err := part.With(t.Context(), part.Step[twice]())
+	testkit.Must(t, err)
+	app, err := qtype.Open(ctx, testkit.WriteFile(t, "twice.qtype.yaml", `id: twice
+models: [{type: Model, id: m, provider: mock}]
+flows:
+  - id: main
+    variables: [{id: text, type: text}, {id: answer, type: text}]
+    inputs: [text]
+    outputs: [answer]
+    steps: [{type: twice, id: ask, model: m, inputs: [text], outputs: [answer]}]
+`), qtype.WithEphemeral())
+	testkit.Must(t, err)
+	defer app.Close(ctx)
+	usages := 0
+	counted := runtime.WithEvents(func(steps.Event) { usages++ }, steps.EventUsage)
+	for row, err := range app.Run(ctx, "main", slices.Values([]runtime.Input{{Values: map[string]any{"text": "hello"}}}), counted) {
+		testkit.Must(t, err)
+		if row.Err == nil || !strings.Contains(row.Err.Error(), "step ask calls its models more than 1 times") {
+			t.Errorf("got %v", row.Err)
+		}
+	}
+	if usages != 1 {
+		t.Errorf("%d usages, want 1", usages)
+	}
+}
 
 // TestWith reads a document with a part, and without.
 func TestWith(t *testing.T) {
@@ -80,6 +138,7 @@ func TestWith_Names(t *testing.T) {
 		{[]part.Part{part.Provider(spec.Provider{Name: "mine"}, nil, nil)}, `provider "mine": the row has no BaseURL`},
 		{[]part.Part{part.Tool[bell](), part.Tool[bell]()}, `type "bell": there is a tool of the type already`},
 		{[]part.Part{part.Tool[silent]()}, `type "silent": the key times has no description in the tag doc`},
+		{[]part.Part{part.Step[secret]()}, `type "secret": the key model needs the tag calls`},
 		{[]part.Part{own("My store")}, `store type "My store": a name has lower-case letters and digits`},
 	} {
 		if _, err := part.With(t.Context(), test.parts...); err == nil || !strings.Contains(err.Error(), test.want) {

@@ -85,13 +85,8 @@ func AddCase[U Node](l *Language, made func() U) error {
 			return fmt.Errorf("type %q: there is a %s of the type already", tag, u.Name)
 		}
 	}
-	if err := checkDocs(t.Elem()); err != nil {
+	if err := checkPart(made()); err != nil {
 		return fmt.Errorf("type %q: %w", tag, err)
-	}
-	if s, isStep := any(made()).(Step); isStep {
-		if _, err := Signatures(s); err != nil {
-			return err
-		}
 	}
 	added := append(slices.Clone(l.cases[union]), Case{Tag: tag, New: func() Node { return made() }})
 	if l.cases = maps.Clone(l.cases); l.cases == nil {

@@ -120,6 +120,9 @@ func Build(s spec.Step, env *Env) (Runner, error) {
 	if missing := spec.CheckAvailable(s); missing != nil {
 		return nil, missing
 	}
+	if own, ok := s.(Maker); ok {
+		return buildOwn(own, env)
+	}
 	build, ok := builders()[reflect.TypeOf(s)]
 	if !ok {
 		return nil, fmt.Errorf("step type %s has no builder", spec.TypeName(s))

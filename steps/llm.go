@@ -24,6 +24,7 @@ type llmStep struct {
 	margin   float64       // what the memory takes the tokens of messages for that the model's provider has not counted, see memory.Budget
 	cost     func() int    // tokens of the descriptions of the step's tools; nil without tools
 	schema   *outputSchema // the required form of the answer; nil for free text
+	quiet    bool          // the text of answers is not that of the step: it is not streamed
 	sources  *slot         // passages that the answer may cite; nil for none
 }
 
@@ -123,7 +124,7 @@ func (s *llmStep) generate(ctx context.Context, row *Row, d *conversation, tools
 		return chat.Message{}, err
 	}
 	s.reportRepairs(ctx, row, d)
-	req := model.Request{Tools: tools.tools, NoCalls: tools.refused, Stream: Wanted(ctx, EventText), Passages: requestPassages(ctx, window)}
+	req := model.Request{Tools: tools.tools, NoCalls: tools.refused, Stream: !s.quiet && Wanted(ctx, EventText), Passages: requestPassages(ctx, window)}
 	req.Messages = s.forModel(ctx, d.withExtra(window))
 	s.require(ctx, &req)
 	resp, err := s.callFitted(ctx, row, d, req, budget)

@@ -36,7 +36,7 @@ func CheckFor(doc *spec.Document, have *parts.Set) diag.List {
 	p.linkRefs()
 	p.linkExpressions()
 	p.makePlans()
-	p.apply(rules())
+	p.apply(append(partRules(doc.Language), rules()...))
 	p.list.Sort()
 	return p.list
 }
@@ -47,7 +47,13 @@ var rules = sync.OnceValue(table)
 
 // Rules returns the rules that Check applies, ordered by code.
 func Rules() []diag.Rule {
-	table := rules()
+	return documented(rules())
+}
+
+// RulesOf returns the rules of the steps and tools that a program adds to the language.
+func RulesOf(l *spec.Language) []diag.Rule { return documented(partRules(l)) }
+
+func documented(table []rule) []diag.Rule {
 	public := make([]diag.Rule, len(table))
 	for i, r := range table {
 		public[i] = r.documentation()

@@ -9,8 +9,7 @@ import (
 	"example.org/extension/dice"
 	"example.org/extension/journal"
 	"example.org/extension/plain"
+	"example.org/extension/vote"
 )
 
-func main() {
-	os.Exit(command.Main(dice.Part(), journal.Part(), plain.Part()))
-}
+func main() { os.Exit(command.Main(dice.Part(), journal.Part(), plain.Part(), vote.Part())) }

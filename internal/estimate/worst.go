@@ -142,6 +142,9 @@ func boundOf(flow *spec.Flow, within map[*spec.Flow]bool) bound {
 func stepBound(flow *spec.Flow, s *spec.StepPlan, within map[*spec.Flow]bool) bound {
 	var all bound
 	rounds := roundsOf(s)
+	if own, ok := s.Step.(steps.Maker); ok {
+		rounds = float64(spec.CallLimit(own))
+	}
 	if judged, reason := judgements(flow, s); reason != "" {
 		all.endless = append(all.endless, reason)
 	} else if judged > 0 {

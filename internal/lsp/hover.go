@@ -13,6 +13,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/validate"
 )
 
 // hover handles textDocument/hover: which rules are violated, what a name refers
@@ -80,7 +81,7 @@ func (s *server) ruleTexts(a *analysis, d *document, at protocol.Position) []str
 }
 
 func (l *language) ruleOf(code string) (diag.Rule, bool) {
-	all := lint.Rules()
+	all := append(lint.Rules(), validate.RulesOf(l.Language)...)
 	for _, k := range l.kinds {
 		all = append(all, k.Rules...)
 	}

@@ -6,11 +6,13 @@ package reference
 import (
 	"fmt"
 	"io/fs"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/qtype-dev/qtype/docs"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
@@ -58,9 +60,11 @@ var Entries = sync.OnceValue(func() []*Entry {
 
 // Explain returns the text about a name: a type (Agent), a key of a type (Agent.tools), an implementation
 // (DocumentSplitter.recursive), or a key or an implementation alone if only one type has it. Upper and lower case are the same.
-func Explain(name string) (string, error) {
+// A name of a language can also be a type that the program adds.
+func Explain(l *spec.Language, name string) (string, error) {
+	entries := append(slices.Clip(Entries()), added(l)...)
 	typeName, member, hasMember := strings.Cut(strings.TrimSpace(name), ".")
-	if e := find(typeName); e != nil {
+	if e := find(entries, typeName); e != nil {
 		if !hasMember {
 			return e.String(), nil
 		}
@@ -70,7 +74,7 @@ func Explain(name string) (string, error) {
 		return "", fmt.Errorf("%s has no key %q%s", e.Name, member, diag.DidYouMean(member, e.members()))
 	}
 	var owners []*Entry
-	for _, e := range Entries() {
+	for _, e := range entries {
 		if !hasMember && e.member(typeName) != "" {
 			owners = append(owners, e)
 		}
@@ -86,6 +90,46 @@ func Explain(name string) (string, error) {
 		names[i] = e.Name + "." + typeName
 	}
 	return "Several types have it:\n\n  " + strings.Join(names, "\n  ") + "\n", nil
+}
+
+// added returns the types that a program adds, with their own keys.
+func added(l *spec.Language) (all []*Entry) {
+	for _, c := range l.Cases() {
+		t := reflect.TypeOf(c.New()).Elem()
+		e := &Entry{Name: c.Tag, Title: "Added by this program"}
+		for i := range t.NumField() {
+			f := t.Field(i)
+			standard, _ := f.Tag.Lookup("default")
+			switch doc, key := f.Tag.Get("doc"), f.Tag.Get("yaml"); {
+			case f.Anonymous && doc != "":
+				e.Text = []string{doc, "It also has the keys of all types of its kind."}
+			case key != "" && key != "-":
+				e.Keys = append(e.Keys, Key{Name: key, Value: valueOf(f.Type), Default: standard, Required: f.Tag.Get("jsonschema") == "required", Description: []string{doc}})
+			}
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// valueOf describes the values of a key that a program adds.
+func valueOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "text"
+	case reflect.Int, reflect.Int64:
+		return "integer"
+	case reflect.Float64:
+		return "number"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "list"
+	}
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[spec.Reference]()) {
+		return "id"
+	}
+	return "mapping"
 }
 
 // Names returns the names of all types.
@@ -112,12 +156,12 @@ func List() string {
 	return wrapAll("", lines)
 }
 
-func find(name string) *Entry {
-	i := slices.IndexFunc(Entries(), func(e *Entry) bool { return strings.EqualFold(e.Name, name) })
+func find(entries []*Entry, name string) *Entry {
+	i := slices.IndexFunc(entries, func(e *Entry) bool { return strings.EqualFold(e.Name, name) })
 	if i < 0 {
 		return nil
 	}
-	return Entries()[i]
+	return entries[i]
 }
 
 // member returns the text about a key or an implementation of the type, empty if it has none of the name.

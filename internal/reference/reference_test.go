@@ -38,7 +38,7 @@ func TestExplain_EveryType(t *testing.T) {
 			}
 		}
 		for _, name := range names {
-			text, err := reference.Explain(name)
+			text, err := reference.Explain(nil, name)
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -78,7 +78,7 @@ func TestExplain_Names(t *testing.T) {
 		"Agent":                      "Agent\n\nCalls a chat model that may call tools until it has the answer.\n\n- Inputs: exactly 1 (QT324)\n",
 		"vectorindex.qdrant":         "VectorIndex with module: qdrant\n\n",
 	} {
-		got, err := reference.Explain(name)
+		got, err := reference.Explain(nil, name)
 		if err != nil || !strings.HasPrefix(got, want) {
 			t.Errorf("%s: got %q, %v; want %q", name, got, err, want)
 		}
@@ -90,7 +90,7 @@ func TestExplain_Names(t *testing.T) {
 		".":                `no type and no key is named ""`,
 		"Nothing.at.all":   `no type and no key is named "Nothing"`,
 	} {
-		if _, err := reference.Explain(name); err == nil || err.Error() != want {
+		if _, err := reference.Explain(nil, name); err == nil || err.Error() != want {
 			t.Errorf("%q: got %v, want %s", name, err, want)
 		}
 	}

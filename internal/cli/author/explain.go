@@ -13,7 +13,9 @@ import (
 	"github.com/qtype-dev/qtype/internal/lint"
 	"github.com/qtype-dev/qtype/internal/reference"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/validate"
 )
 
 // NewExplain returns qtype explain.
@@ -35,11 +37,12 @@ Without an argument all codes and types are listed.`,
 			codes := cli.Matching(Rules(), strings.ToUpper(typed), func(r diag.Rule) string { return r.Code })
 			return append(codes, cli.Matching(reference.Names(), typed, func(name string) string { return name })...), cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
+			l := spec.LanguageOf(c.Context())
 			if len(args) == 0 {
-				return s.WriteTo("", diag.ListRules(Rules())+"\n"+reference.List())
+				return s.WriteTo("", diag.ListRules(append(Rules(), validate.RulesOf(l)...))+"\n"+reference.List())
 			}
-			text, err := explain(args[0])
+			text, err := explain(l, args[0])
 			if err != nil {
 				return terminal.Usagef("%s", err)
 			}
@@ -49,12 +52,16 @@ Without an argument all codes and types are listed.`,
 }
 
 // explain returns the text about a code, a type or a key.
-func explain(name string) (string, error) {
+func explain(l *spec.Language, name string) (string, error) {
+	own := validate.RulesOf(l)
+	if i := slices.IndexFunc(own, func(r diag.Rule) bool { return strings.EqualFold(r.Code, name) }); i >= 0 {
+		return own[i].Explain(), nil
+	}
 	if diag.IsCode(name) {
 		rule, err := diag.FindRule(Rules(), name)
 		return rule.Explain(), err
 	}
-	return reference.Explain(name)
+	return reference.Explain(l, name)
 }
 
 // Rules returns the rules of documents, of the converter and of tests.
