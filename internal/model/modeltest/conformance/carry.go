@@ -83,7 +83,7 @@ func (c *conversation) compare(s sent) (list []breach) { //nolint:cyclop // one 
 		i, ok := place(c, a, p, seen)
 		if !ok {
 			t, known := tokenOf(p)
-			joined := known && c.wire.single && t.Nonce != s.Nonce // the message has several answers
+			joined := known && c.wire.single && t.Nonce != s.Nonce             // the message has several answers
 			blank := !known && p.text != "" && strings.TrimSpace(p.text) == "" // for a call of another model; what is missing is lost
 			if !joined && !blank && slices.Contains([]string{"reasoning", "redacted", "compaction", "unknown", "server"}, p.kind) {
 				list = append(list, breach{kind: "altered", at: p.where, name: p.kind})
