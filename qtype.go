@@ -192,6 +192,10 @@ func WithObserver(o steps.Observer) Option { return func(opts *options) { opts.r
 // through. It is for the commands.
 func WithWaves(w *waves.Run) Option { return func(o *options) { o.run.Waves = w } }
 
+// WithFlex requests the tier flex of chat models that have it: cheaper answers, which may take minutes. It is for the
+// commands.
+func WithFlex() Option { return func(o *options) { o.run.Flex = true } }
+
 // WithHTTP sets the HTTP client of models and tools.
 func WithHTTP(c *http.Client) Option { return func(o *options) { o.run.HTTP = c } }
 

@@ -54,6 +54,8 @@ type Options struct {
 
 	Waves *waves.Run // makes calls of models in batches, in a run WithWaves; nil to make all calls at once
 
+	Flex bool // requests the tier flex for chat models that have it
+
 	Observer steps.Observer // receives the operations of all runs, for traces and metrics; nil for none
 }
 

@@ -57,7 +57,7 @@ func (a *App) HasBatches(m *spec.Model) bool { return provider.HasBatches(m, a.o
 
 func (a *App) providerOptions(m *spec.Model) provider.Options {
 	opts := provider.Options{
-		Getenv: a.opts.Getenv, Key: a.opts.DocumentEnv, HTTP: a.opts.HTTP, Calls: connections(a.spec), Secret: a.secret, Policy: a.opts.Policy, Clients: a.opts.Parts.Models, Warn: a.opts.Warn, Forms: &a.models.forms, Traffic: &a.models.traffic,
+		Getenv: a.opts.Getenv, Key: a.opts.DocumentEnv, HTTP: a.opts.HTTP, Calls: connections(a.spec), Secret: a.secret, Policy: a.opts.Policy, Clients: a.opts.Parts.Models, Warn: a.opts.Warn, Forms: &a.models.forms, Traffic: &a.models.traffic, Flex: a.opts.Flex,
 		Wrap:         func(c model.Chat) model.Chat { return observeChat(c, m) },
 		WrapEmbedder: func(e model.Embedder) model.Embedder { return observeEmbedder(e, m) },
 	}

@@ -91,6 +91,8 @@ func (cfg *Config) checkBatches() error {
 		return terminal.Usagef("--finish-after requires --batch")
 	case cfg.Cancel && (cfg.Detach || cfg.Resume || cfg.Restart):
 		return terminal.Usagef("--cancel excludes --detach, --resume and --restart")
+	case cfg.Flex && cfg.InputFile == "":
+		return terminal.Usagef("--batch=flex requires -I")
 	case cfg.Waves != nil && (cfg.InputFile == "" || cfg.Output == ""):
 		return terminal.Usagef("--batch requires -I and -o: the calls of many rows are sent together, and a run must be able to wait")
 	case cfg.Waves != nil && cfg.RetryFailed:

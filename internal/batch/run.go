@@ -51,6 +51,7 @@ type Config struct {
 	Quiet         bool          // no progress, and a summary of failures only
 	Prompts       bool          // the user may be prompted, so no progress bars are drawn
 	Waves         *waves.Run    // makes the calls of models in batches of their providers; nil to make them at once
+	Flex          bool          // the application requests the tier flex
 	Detach        bool          // with Waves: end when the batches are created, with ErrDetached
 	Finish        Finish        // with Waves: when the rest is done without batches
 	ProgressJSON  bool          // with Waves: standard output has the progress in JSON
@@ -102,7 +103,7 @@ func Run(ctx context.Context, app *runtime.App, cfg Config) error {
 	if j.journal != nil {
 		in.run = j.journal.checkpoints.RunID()
 	}
-	if err := j.openWaves(ctx, models); err != nil || cfg.Cancel {
+	if err := errors.Join(j.checkFlex(models), j.openWaves(ctx, models)); err != nil || cfg.Cancel {
 		j.results.abort()
 		return errors.Join(err, j.journal.end(false))
 	}

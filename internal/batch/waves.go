@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -47,22 +46,9 @@ func (j *job) openWaves(ctx context.Context, models []model.Info) error {
 	}
 	j.waves = &waveProgress{job: j}
 	j.Waves.Report = j.waves.report
-	made, others := j.Waves.Models(), []string{}
-	models = slices.DeleteFunc(slices.Clone(models), func(m model.Info) bool { return made[m.ID] })
-	for _, m := range models {
-		kind := m.Provider
-		if m.Mock {
-			kind = "mock"
-		} else if why := provider.WhyAtOnce(m); why != "" {
-			kind += ": " + why
-		}
-		others = append(others, fmt.Sprintf("%s (%s)", m.ID, kind))
-	}
-	if len(made) == 0 {
-		return fmt.Errorf("--batch: no model of the flow has batches: %s", textfmt.List(others))
-	}
-	if len(others) > 0 {
-		fmt.Fprintf(j.Streams.Err, "note: calls of these models are made at once, at the normal price: %s\n", terminal.Clean(strings.Join(others, ", ")))
+	made := j.Waves.Models()
+	if err := j.noteOthers("batches", models, func(m model.Info) bool { return made[m.ID] }, provider.WhyAtOnce); err != nil {
+		return err
 	}
 	if !j.Restart && !j.Cancel || !j.Waves.Exists() {
 		return nil
@@ -79,6 +65,38 @@ func (j *job) openWaves(ctx context.Context, models []model.Info) error {
 		j.Waves.Report(line)
 	}
 	return j.Waves.Remove()
+}
+
+// checkFlex checks that models have the tier flex, if it is requested.
+func (j *job) checkFlex(models []model.Info) error {
+	if !j.Flex {
+		return nil
+	}
+	return j.noteOthers("the tier flex", models, func(m model.Info) bool { return !m.Mock && m.Known.HasFlex() }, func(model.Info) string { return "" })
+}
+
+// noteOthers writes a note about the models that are called at the normal price, because they do not have what. It is an
+// error if none has. why returns a reason beside the provider; empty for none.
+func (j *job) noteOthers(what string, models []model.Info, has func(model.Info) bool, why func(model.Info) string) error {
+	var others []string
+	for _, m := range models {
+		kind := m.Provider
+		if m.Mock {
+			kind = "mock"
+		} else if reason := why(m); reason != "" {
+			kind += ": " + reason
+		}
+		if !has(m) {
+			others = append(others, fmt.Sprintf("%s (%s)", m.ID, kind))
+		}
+	}
+	switch {
+	case len(others) == len(models):
+		return fmt.Errorf("--batch: no model of the flow has %s: %s", what, textfmt.List(others))
+	case len(others) > 0:
+		fmt.Fprintf(j.Streams.Err, "note: calls of these models are made at once, at the normal price: %s\n", terminal.Clean(strings.Join(others, ", ")))
+	}
+	return nil
 }
 
 // runWaves runs the rows until their results are in the journal: each pass notes the calls that have no answer,
@@ -401,15 +419,19 @@ func (j *job) detached() error {
 	return ErrDetached
 }
 
-// waves returns a line with the batches of the run; empty without any.
+// waves returns a line with the batches of the run, and with what they or the tier flex saved; empty without any.
 func (s *summary) waves() string {
+	saved := ""
+	if s.saved > 0 {
+		saved = fmt.Sprintf("saved %s (%.0f %%)", textfmt.Amount(s.saved), 100*s.saved/(s.saved+s.cost))
+	}
 	if s.job.Waves == nil {
-		return ""
+		return saved
 	}
 	c := s.job.Waves.Counts()
 	parts := []string{fmt.Sprintf("batches: %s of %s in %s", countBatches(c.Batches), textfmt.Count(int64(c.Calls), "call"), textfmt.Count(int64(c.Waves), "wave"))}
-	if s.saved > 0 {
-		parts = append(parts, fmt.Sprintf("saved %s (%.0f %%)", textfmt.Amount(s.saved), 100*s.saved/(s.saved+s.cost)))
+	if saved != "" {
+		parts = append(parts, saved)
 	}
 	if c.Repeated > 0 {
 		parts = append(parts, textfmt.Count(int64(c.Repeated), "call")+" sent again")

@@ -115,6 +115,9 @@ func wavesRunUntil(ctx context.Context, t *testing.T, document, url string, work
 	t.Helper()
 	testkit.Must(t, os.WriteFile("app.qtype.yaml", fmt.Appendf(nil, document, url, workers), 0o600))
 	opts := []qtype.Option{}
+	if cfg.Flex {
+		opts = append(opts, qtype.WithFlex())
+	}
 	if sent != nil {
 		opts = append(opts, qtype.WithWaves(sent))
 	}
@@ -798,5 +801,41 @@ func TestRun_BatchesProgress(t *testing.T) {
 	end.Seconds = 0
 	if diff := cmp.Diff(batch.End{App: "app", Flow: "talk", Status: "rows_failed", Output: "out.jsonl", Rows: 12, Failed: 1, Cost: 0.00154, Saved: 0.00154}, end, cmpopts.EquateApprox(0.001, 0)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestRun_BatchesFlex: calls of models with the tier flex request it, unless the document names another one. They are
+// repeated while the provider has no room.
+func TestRun_BatchesFlex(t *testing.T) {
+	t.Chdir(t.TempDir())
+	testkit.Must(t, os.WriteFile("in.csv", []byte("question\none\ntwo\n"), 0o600))
+	var refused atomic.Int32
+	server := batchtest.New(3, batchtest.Faults{}, func(method string, body []byte) (int, []byte) {
+		status, answer := batchtest.Deterministic(method, body)
+		switch {
+		case !strings.Contains(string(body), `"service_tier":"flex"`):
+			return status, answer
+		case refused.Add(1) == 1:
+			return http.StatusTooManyRequests, []byte(`{"error":{"code":"resource_unavailable","message":"no room"}}`)
+		}
+		return status, []byte(strings.Replace(string(answer), `{`, `{"service_tier":"flex",`, 1))
+	})
+	at := httptest.NewServer(server)
+	defer at.Close()
+	catalogue := "catalogue: [{provider: openai, id: gpt-4.1, prices: {input: 2, output: 8, flex: {input: 1, output: 4}}}]"
+	testkit.Must(t, os.WriteFile("models.yaml", []byte(catalogue), 0o600))
+	document := strings.NewReplacer("gpt-4.1", "gpt-4.1, retry: {initial_delay: 1ms, max_delay: 1ms}", "tools: [count], ", "").Replace(agent)
+	run := func(document string) (string, error) {
+		_, errs, err := wavesRun(t, document, at.URL, 1, nil, batch.Config{Flex: true, Restart: true})
+		return errs, err
+	}
+	if errs, err := run(document); err != nil || !strings.Contains(errs, "saved 0.00028 (50 %)") || refused.Load() != 3 {
+		t.Errorf("%v\n%s", err, errs)
+	}
+	if errs, err := run(strings.Replace(document, "gpt-4.1,", "gpt-4.1, inference_params: {service_tier: default},", 1)); err != nil || strings.Contains(errs, "saved") {
+		t.Errorf("%v\n%s", err, errs)
+	}
+	if errs, err := run(strings.Replace(document, "gpt-4.1", "gpt-4o", 1)); err == nil || err.Error() != "--batch: no model of the flow has the tier flex: first (openai)" {
+		t.Errorf("%v\n%s", err, errs)
 	}
 }

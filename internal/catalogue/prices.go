@@ -113,6 +113,9 @@ type Charge struct {
 	Assumed []string
 }
 
+// HasFlex reports whether a model has the tier flex, by its prices. A nil model has not.
+func (m *Model) HasFlex() bool { return m != nil && m.Prices != nil && m.Prices.Flex != nil }
+
 // PriceAt returns the price of a call at a time, in the tier that the answer named; "" is
 // the standard tier. It is false if the model has no price.
 func (m *Model) PriceAt(on time.Time, tier string, u Usage) (Charge, bool) {

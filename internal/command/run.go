@@ -34,14 +34,20 @@ type runCommand struct {
 	trace    traceFlag
 	log      appflags.LogLevel
 	engine   *cli.EnumFlag
-	batch    bool
+	batch    *cli.EnumFlag
 	finish   string
 	temporal appflags.Temporal
 	access   appflags.Access
 }
 
+// The values of --batch: calls in batches, and calls at once by the tier flex.
+const (
+	batchAuto = "auto"
+	batchFlex = "flex"
+)
+
 func newRun(s *cli.Streams) *cobra.Command {
-	r := &runCommand{Streams: s, clients: appflags.NewClients(s), format: cli.NewEnumFlag("", "table", "text", "jsonl", "json", "csv", "tsv"), engine: cli.NewEnumFlag("local", "temporal")}
+	r := &runCommand{Streams: s, clients: appflags.NewClients(s), format: cli.NewEnumFlag("", "table", "text", "jsonl", "json", "csv", "tsv"), engine: cli.NewEnumFlag("local", "temporal"), batch: cli.NewEnumFlag("", batchAuto, batchFlex)}
 	c := &cobra.Command{
 		Use:   "run APP",
 		Short: "Run a flow once, or over every row of a file",
@@ -88,7 +94,8 @@ func (r *runCommand) addTo(c *cobra.Command) {
 		f.BoolVar(&r.Restart, "restart", false, "discard an interrupted run and start over")
 	})
 	cli.AddFlags(f, "Engine", func() {
-		f.BoolVar(&r.batch, "batch", false, "make the calls of models in batches of their providers, which cost half and take minutes or hours (with -I and -o)")
+		r.batch.AddTo(c, "batch", "", "make the calls of models in batches of their providers, which cost half and take minutes or hours (with -I and -o); --batch=flex makes them at once, by a cheaper tier of service (with -I)")
+		f.Lookup("batch").NoOptDefVal = batchAuto
 		f.BoolVar(&r.Detach, "detach", false, "with --batch, end with status 3 when the batches are sent; --resume collects the answers")
 		f.StringVar(&r.finish, "finish-after", "", "with --batch, make the calls that are left at once after a `TIME` (2h), or when so many rows (100), or such a share of them (5%), are left")
 		f.BoolVar(&r.Cancel, "cancel", false, "with --batch, cancel the batches of an interrupted run at their providers, and end")
@@ -139,7 +146,7 @@ func (r *runCommand) check() error {
 			return err
 		}
 	}
-	if r.batch {
+	if r.Flex = r.batch.Value == batchFlex; r.batch.Value == batchAuto {
 		r.Waves = waves.New(r.Output + waves.Suffix)
 	}
 	if r.InputFile == "" && !r.flags.Changed("outage") { // a person waits for the answer
@@ -193,6 +200,9 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 	var opts []qtype.Option
 	if r.Waves != nil {
 		opts = append(opts, qtype.WithWaves(r.Waves))
+	}
+	if r.Flex {
+		opts = append(opts, qtype.WithFlex())
 	}
 	app, err := newApp(r.Streams, p, r.clients, &r.store, r.Ephemeral, &r.log, opts...)
 	if err != nil {

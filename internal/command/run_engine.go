@@ -13,7 +13,7 @@ func (r *runCommand) checkEngine() error {
 	if err := r.temporal.Check(isTemporal); err != nil || !isTemporal {
 		return err
 	}
-	if r.batch {
+	if r.batch.Value != "" {
 		return terminal.Usagef("--batch is not available with --engine temporal")
 	}
 	if r.suspend.file != "" {

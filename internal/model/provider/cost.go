@@ -67,9 +67,9 @@ func BatchPrices(p *catalogue.Prices) *catalogue.Prices {
 	return &made
 }
 
-// saved returns what a call in a batch costs less than one that is made at once.
+// saved returns what a call in a batch, or of the tier flex, costs less than another one.
 func saved(u model.Usage, p *catalogue.Prices, ended time.Time) float64 {
-	if u.Tier != catalogue.TierBatch {
+	if u.Tier != catalogue.TierBatch && u.Tier != catalogue.TierFlex {
 		return 0
 	}
 	u.Tier = ""

@@ -43,6 +43,8 @@ type Options struct {
 	// at once. next makes the calls that batches do not have.
 	Batches func(model string, api wire.Batches, next *http.Client) *http.Client
 
+	Flex bool // requests the tier flex for chat models that have it: cheaper answers, which may take minutes
+
 	Wrap         func(model.Chat) model.Chat         // replaces the client below the retries, so that it sees each attempt; nil for none
 	WrapEmbedder func(model.Embedder) model.Embedder // the same for embedding models
 }
@@ -115,6 +117,9 @@ func New(m *spec.Model, opts Options) (model.Chat, error) {
 		return nil, err
 	}
 	policy := callPolicy(m, client.limitKey(), opts)
+	if opts.Flex && !inBatches {
+		policy = client.useFlex(m, policy)
+	}
 	made, err := client.chat(*m, client.config, policy.Timeout)
 	if err != nil {
 		return nil, err
