@@ -91,9 +91,18 @@ func WithOrigin(ctx context.Context, origin func() string) context.Context {
 	return context.WithValue(ctx, eventsKey{}, &made)
 }
 
+// originOf returns the listener of WithOrigin; nil for none.
+func originOf(ctx context.Context) *listener {
+	l, _ := ctx.Value(eventsKey{}).(*listener)
+	for l != nil && l.origin == nil {
+		l = l.outer
+	}
+	return l
+}
+
 // noteLogged makes the key of a call that the CallLog has the origin of the next events.
 func noteLogged(ctx context.Context, key string) {
-	if l, _ := ctx.Value(eventsKey{}).(*listener); l != nil && l.logged != nil {
+	if l := originOf(ctx); l != nil {
 		l.logged.Store(key)
 	}
 }

@@ -14,9 +14,10 @@ type turnUsage struct {
 	sum   Event
 }
 
-// withTurnUsage returns a context in which the usage of a turn is counted; nil in a run that cannot be repeated.
+// withTurnUsage returns a context in which the usage of a turn is counted; nil in a run that cannot be repeated, and in one
+// with batches, which counts the calls of all passes.
 func withTurnUsage(ctx context.Context) (context.Context, *turnUsage) {
-	if keys, _ := ctx.Value(idempotencyKeysKey{}).(*idempotencyKeys); keys == nil {
+	if keys, _ := ctx.Value(idempotencyKeysKey{}).(*idempotencyKeys); keys == nil || originOf(ctx) != nil {
 		return ctx, nil
 	}
 	u := &turnUsage{}
