@@ -53,7 +53,7 @@ func (a *App) newEmbedder(m *spec.EmbeddingModel) (model.Embedder, error) {
 }
 
 // HasBatches reports whether calls of a model can be made in batches of its provider.
-func (a *App) HasBatches(m *spec.Model) bool { return provider.HasBatches(m, a.opts.Parts.Models) }
+func (a *App) HasBatches(m spec.ModelEntity) bool { return provider.HasBatches(m, a.opts.Parts.Models) }
 
 func (a *App) providerOptions(m *spec.Model) provider.Options {
 	opts := provider.Options{

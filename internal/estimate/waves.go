@@ -37,7 +37,7 @@ func newWaves(app *runtime.App) *waves {
 	w := &waves{models: map[string]bool{}, calls: map[string]int64{}, sessions: map[string]int64{}}
 	for _, doc := range app.Spec().Documents() {
 		for _, m := range doc.Models {
-			w.models[m.Base().ID] = app.HasBatches(m.Base())
+			w.models[m.Base().ID] = app.HasBatches(m)
 		}
 	}
 	return w

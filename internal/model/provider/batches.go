@@ -43,12 +43,15 @@ func WhyAtOnce(info model.Info) string {
 
 // HasBatches reports whether calls of a model can be made in batches of its provider; clients are the providers that
 // can be called, nil for those of the core.
-func HasBatches(m *spec.Model, clients Clients) bool {
+func HasBatches(m spec.ModelEntity, clients Clients) bool {
 	if clients == nil {
 		clients = core()
 	}
-	known, _ := m.Known()
-	return clients[m.Provider].batches != nil && (known == nil || known.Streaming != catalogue.StreamsAlways)
+	base := m.Base()
+	made := clients[base.Provider]
+	_, embeds := m.(*spec.EmbeddingModel)
+	known, _ := base.Known()
+	return made.batches != nil && (made.embedsIn || !embeds) && (known == nil || known.Streaming != catalogue.StreamsAlways)
 }
 
 // batched returns the usage of a call in a batch.
