@@ -344,7 +344,7 @@ func (s *Server) end(b *batch) {
 		first, _, _ := bytes.Cut(b.results, []byte("\n"))
 		b.results = append(append(b.results, first...), '\n')
 		_, answer := s.Answer(b.method, b.calls[0].body)
-		b.results = append(b.results, b.format.line("unknown", 200, answer)...)
+		b.results = append(b.results, b.line("unknown", 200, answer)...)
 	}
 	if b.method == "/v1/messages" || b.method == "generateContent" { // all results are in one file
 		b.results, b.refused = append(b.results, b.refused...), nil
@@ -389,7 +389,7 @@ func (s *Server) expires(b *batch) bool {
 
 // make makes one call.
 func (s *Server) make(b *batch, c call) {
-	switch format := b.format.line; {
+	switch format := b.line; {
 	case s.fails(c, s.faults.Missing):
 	case b.unmade != nil && s.fails(c, s.faults.Unmade):
 		b.state = "expired"
