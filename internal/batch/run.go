@@ -212,11 +212,7 @@ func (j *job) writeAll(ctx context.Context, progress *runtime.Progress, sum *sum
 		err = closing
 	}
 	if err != nil && ctx.Err() != nil { // an interrupt after the last row has no effect
-		_, done, _ := progress.Rows()
-		if j.batches || j.Waves != nil {
-			done = j.rowsRead(progress)
-		}
-		err = fmt.Errorf("%w after %s", errInterrupted, textfmt.Count(done, "row"))
+		err = j.interrupted(progress)
 	}
 	switch {
 	case broken && j.Output != "": // the fixed input is another run: this one cannot be resumed
@@ -234,6 +230,15 @@ func (j *job) writeAll(ctx context.Context, progress *runtime.Progress, sum *sum
 		err = ErrRowsFailed
 	}
 	return err
+}
+
+// interrupted returns the error of a run that the user has interrupted.
+func (j *job) interrupted(progress *runtime.Progress) error {
+	_, done, _ := progress.Rows()
+	if j.batches || j.Waves != nil {
+		done = j.rowsRead(progress)
+	}
+	return fmt.Errorf("%w after %s", errInterrupted, textfmt.Count(done, "row"))
 }
 
 // explainUnfinished adds that the output was not written, and how to resume the run.
