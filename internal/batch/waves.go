@@ -50,6 +50,9 @@ func (j *job) openWaves(ctx context.Context, models []model.Info) error {
 	if err := j.noteOthers("batches", models, func(m model.Info) bool { return made[m.ID] }, provider.WhyAtOnce); err != nil {
 		return err
 	}
+	if j.in.total == 1 {
+		fmt.Fprintln(j.Streams.Err, "note: the run has one row, which waits for a batch of its own")
+	}
 	if !j.Restart && !j.Cancel || !j.Waves.Exists() {
 		return nil
 	}
