@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 )
@@ -24,12 +23,11 @@ const (
 
 // Config describes a file with prepared statements of type T.
 type Config[T any] struct {
-	ApplicationID int32         // in SQLite's header; marks the file as ours
-	Migrations    []string      // see migrate
-	Pragmas       []string      // of the connection that writes, such as synchronous(FULL)
-	Patience      time.Duration // how long a lock of another process is awaited; 0 for five seconds
-	PageSize      int           // bytes of a page of a new file; 0 for SQLite's default
-	Replaceable   bool          // Open opens the file that is at the path now, if another one has replaced it
+	ApplicationID int32    // in SQLite's header; marks the file as ours
+	Migrations    []string // see migrate
+	Pragmas       []string // of the connection that writes, such as synchronous(FULL)
+	PageSize      int      // bytes of a page of a new file; 0 for SQLite's default
+	Replaceable   bool     // Open opens the file that is at the path now, if another one has replaced it
 	Prepare       func(ctx context.Context, write, read *sql.DB) (T, error)
 }
 
@@ -227,16 +225,11 @@ func (f *File[T]) connectOnce(ctx context.Context) (*Conn[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	write, read := f.config.Pragmas, []string{"query_only(1)"}
-	if f.config.Patience > 0 {
-		busy := fmt.Sprintf("busy_timeout(%d)", f.config.Patience.Milliseconds())
-		write, read = append(slices.Clone(write), busy), append(read, busy)
-	}
-	if c.Write, err = sql.Open("sqlite", uri(f.path, write...)); err != nil {
+	if c.Write, err = sql.Open("sqlite", uri(f.path, f.config.Pragmas...)); err != nil {
 		return nil, err
 	}
 	c.Write.SetMaxOpenConns(1)
-	if c.Read, err = sql.Open("sqlite", uri(f.path, read...)); err != nil {
+	if c.Read, err = sql.Open("sqlite", uri(f.path, "query_only(1)")); err != nil {
 		return nil, errors.Join(err, c.Write.Close())
 	}
 	c.Read.SetMaxOpenConns(MaxReaders)

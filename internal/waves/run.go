@@ -65,12 +65,8 @@ func New(path string) *Run {
 	}
 }
 
-// patience is how long a lock of another process is awaited, such as that of qtype runs on a busy computer: a run of hours
-// does not end for that.
-const patience = 2 * time.Minute
-
 func newFile(path string) *sqlitefile.File[statements] {
-	return sqlitefile.New(path, sqlitefile.Config[statements]{ApplicationID: applicationID, Migrations: migrations, Pragmas: []string{"synchronous(NORMAL)"}, Patience: patience, Prepare: prepare})
+	return sqlitefile.New(path, sqlitefile.Config[statements]{ApplicationID: applicationID, Migrations: migrations, Pragmas: []string{"journal_mode(WAL)", "synchronous(NORMAL)"}, Prepare: prepare})
 }
 
 // poll begins with two seconds and ends with a minute.
