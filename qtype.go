@@ -29,7 +29,6 @@ import (
 	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/internal/tool/mockstate"
-	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -187,10 +186,6 @@ func WithAuditLog(file string) (Option, error) {
 
 // WithObserver reports the operations of all runs to o, for traces and metrics.
 func WithObserver(o steps.Observer) Option { return func(opts *options) { opts.run.Observer = o } }
-
-// WithWaves makes the calls of models in batches of their providers, in the runs that runtime.WithWaves passes
-// through. It is for the commands.
-func WithWaves(w *waves.Run) Option { return func(o *options) { o.run.Waves = w } }
 
 // WithFlex requests the tier flex of chat models that have it: cheaper answers, which may take minutes. It is for the
 // commands.

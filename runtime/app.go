@@ -19,7 +19,6 @@ import (
 	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/internal/trust"
-	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/search"
 	"github.com/qtype-dev/qtype/memory/store"
@@ -51,8 +50,6 @@ type Options struct {
 	Redactor *redact.Redactor // replaces secrets in errors and in results of models and tools; the App adds secrets that it reads; nil: the App makes one
 
 	Supervisor *subprocess.Supervisor // starts the programs of tools; nil: process groups
-
-	Waves *waves.Run // makes calls of models in batches, in a run WithWaves; nil to make all calls at once
 
 	Flex bool // requests the tier flex for chat models that have it
 

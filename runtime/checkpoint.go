@@ -186,7 +186,7 @@ func (a *App) BatchSteps(f *spec.Flow) ([]string, error) {
 	return c.batchSteps()
 }
 
-// WaveSegments returns the numbers of the segments of a flow that call models; see WithWaves.
+// WaveSegments returns the numbers of the segments of a flow that call models; see WithSegment.
 func (a *App) WaveSegments(f *spec.Flow) (numbers []int, err error) {
 	c, err := a.compile(f)
 	if err != nil {

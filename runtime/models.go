@@ -61,8 +61,8 @@ func (a *App) providerOptions(m *spec.Model) provider.Options {
 		Wrap:         func(c model.Chat) model.Chat { return observeChat(c, m) },
 		WrapEmbedder: func(e model.Embedder) model.Embedder { return observeEmbedder(e, m) },
 	}
-	if a.opts.Waves != nil {
-		opts.Batches = a.opts.Waves.Client
+	if a.opts.Parts.waves != nil {
+		opts.Batches = a.opts.Parts.waves.Client
 	}
 	return opts
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/sqldb"
+	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -21,6 +22,8 @@ type Parts struct {
 	Databases sqldb.Drivers
 	Buckets   remotefs.Buckets
 	Language  *spec.Language // has the declarations of parts that the program adds; nil for none
+
+	waves *waves.Run // of the context; nil to make all calls at once
 }
 
 // CoreParts returns the tables of the core. The caller may add to them.
@@ -52,5 +55,6 @@ func WithParts(ctx context.Context, p Parts) context.Context {
 // PartsOf returns the parts of the program of a context; those of the core without WithParts.
 func PartsOf(ctx context.Context) Parts {
 	p, _ := ctx.Value(partsKey{}).(Parts)
+	p.waves = waves.Of(ctx)
 	return p
 }

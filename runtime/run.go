@@ -40,20 +40,15 @@ func WithTail() RunOption {
 	return func(r *run) { r.part = func(stages []stage) []stage { return stages[len(headOf(stages)):] } }
 }
 
-// WithWaves makes a pass over the rows up to the end of a segment: the calls of models whose answers are not known
-// are noted, and their rows are suspended; see Suspended. The segments of a flow are divided by its batch steps and
-// have numbers from 0. A negative number is the last segment.
-func WithWaves(pass *waves.Pass, segment int) RunOption {
+// WithSegment lets the run end after a segment of the flow. The segments are divided by batch steps and have numbers from 0.
+func WithSegment(segment int) RunOption {
 	return func(r *run) {
-		r.pass = pass
-		if segment >= 0 {
-			r.part = func(stages []stage) []stage {
-				end := slices.IndexFunc(stages, func(s stage) bool { return s.segment > segment })
-				if end < 0 {
-					return stages
-				}
-				return stages[:end]
+		r.part = func(stages []stage) []stage {
+			end := slices.IndexFunc(stages, func(s stage) bool { return s.segment > segment })
+			if end < 0 {
+				return stages
 			}
+			return stages[:end]
 		}
 	}
 }
@@ -131,8 +126,9 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 		rows = func(yield func(Input) bool) { yield(Input{}) }
 	}
 	for _, n := range r.flow.nodes {
-		n.timed, n.pass = r.timed, r.pass
+		n.timed, n.pass = r.timed, waves.PassOf(ctx)
 	}
+	ctx = waves.WithPass(ctx, nil) // a run within this one is none of the pass
 	for _, o := range append([]steps.Observer{a.opts.Observer}, r.observers...) {
 		if o != nil {
 			ctx = steps.WithObserver(ctx, o)

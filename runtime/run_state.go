@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
-	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -32,8 +31,6 @@ type run struct {
 	id             string           // see WithRunID
 	checkpoints    checkpoint.Store // nil if nothing is recorded
 	checkpointFlow string           // the id of the flow that they are of
-
-	pass *waves.Pass // see WithWaves; nil for a run that makes all calls at once
 
 	outage time.Duration // see WithOutage
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
@@ -80,7 +81,7 @@ func (j *job) runRows(ctx context.Context, progress *runtime.Progress, sum *summ
 	opts := j.runOptions(progress, sum, limit)
 	if j.Waves != nil {
 		ctx = steps.WithCallLog(ctx, j.Waves)
-		opts = append(opts, runtime.WithWaves(j.Waves.NewPass(true), -1))
+		ctx = waves.WithPass(ctx, j.Waves.NewPass(true))
 	}
 	return j.app.Run(ctx, j.flow.ID, j.in.rows, opts...)
 }

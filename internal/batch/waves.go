@@ -159,9 +159,9 @@ func (p *wavePasses) pass(ctx context.Context, segment int) (suspended int, err 
 	defer p.events.end()
 	p.rows = 0
 	limit := &failureLimit{max: j.MaxFailures}
-	ctx = steps.WithCallLog(remotefs.WithOwn(ctx, j.InputFile, j.Output, j.ErrorFile), j.Waves)
+	ctx = waves.WithPass(steps.WithCallLog(remotefs.WithOwn(ctx, j.InputFile, j.Output, j.ErrorFile), j.Waves), p.newPass())
 	opts := []runtime.RunOption{
-		runtime.WithCheckpoints(j.journal.checkpoints), runtime.WithPartialInput(j.partialReason), runtime.WithWaves(p.newPass(), segment),
+		runtime.WithCheckpoints(j.journal.checkpoints), runtime.WithPartialInput(j.partialReason), runtime.WithSegment(segment),
 		runtime.WithEvents(p.events.add, steps.EventUsage, steps.EventTurn, steps.EventFallback, steps.EventDropped, steps.EventShortened, steps.EventToolCall, steps.EventToolResult),
 	}
 	if b := j.flow.Budget; b != nil {

@@ -118,10 +118,7 @@ func wavesRunUntil(ctx context.Context, t *testing.T, document, url string, work
 	if cfg.Flex {
 		opts = append(opts, qtype.WithFlex())
 	}
-	if sent != nil {
-		opts = append(opts, qtype.WithWaves(sent))
-	}
-	app, err := qtype.Open(t.Context(), "app.qtype.yaml", opts...)
+	app, err := qtype.Open(waves.With(t.Context(), sent), "app.qtype.yaml", opts...)
 	testkit.Must(t, err)
 	defer app.Close(context.Background())
 	var stdout, stderr strings.Builder

@@ -174,7 +174,7 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 	if err := r.check(); err != nil {
 		return err
 	}
-	p, list := qtype.Check(ctx, path, r.access.Options(qtype.WithStrict())...)
+	p, list := qtype.Check(waves.With(ctx, r.Waves), path, r.access.Options(qtype.WithStrict())...)
 	if err := list.Err(); err != nil {
 		return err
 	}
@@ -198,9 +198,6 @@ func (r *runCommand) run(ctx context.Context, path string) (err error) {
 		return err
 	}
 	var opts []qtype.Option
-	if r.Waves != nil {
-		opts = append(opts, qtype.WithWaves(r.Waves))
-	}
 	if r.Flex {
 		opts = append(opts, qtype.WithFlex())
 	}
