@@ -11,14 +11,19 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
+	"strings"
+	"time"
 
+	enums "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/internal/durable"
-	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // dial connects to Temporal.
@@ -70,18 +75,24 @@ func loadTLS(t *durable.TLS) (*tls.Config, error) {
 	return cfg, nil
 }
 
-// queueOf returns the task queue of an application. Its name has a digest of the document and the
-// id of the key: workers that have another document, another version of it, or another key
-// have another queue. Addresses of databases and variables of programs may come from the environment,
-// which workers have their own of.
-func queueOf(app *runtime.App, s *sealer) string {
-	sum := sha256.New()
-	fmt.Fprintf(sum, "%d;%s;", formatVersion, s.id())
-	for _, flow := range app.Spec().Flows {
-		digest := checkpoint.Sum(checkpoint.Fingerprint(flow, checkpoint.FingerprintOptions{Ignore: []string{"connection", "env"}}))
-		fmt.Fprintf(sum, "%q=%x;", flow.ID, digest)
-	}
-	return fmt.Sprintf("qtype-%s-%s", app.Spec().ID, hex.EncodeToString(sum.Sum(nil)[:8]))
+// queueOf returns the task queue of a flow. Its name has a digest of what the flow and all that it uses do, and the
+// id of the key: workers for which the flow has another meaning, or that have another key, have another queue. Addresses of
+// databases and variables of programs may come from the environment, which workers have their own of.
+func queueOf(app *spec.Application, flow *spec.Flow, s *sealer) string {
+	digest := checkpoint.Sum(checkpoint.Fingerprint(flow, checkpoint.FingerprintOptions{Ignore: []string{"connection", "env", "ui"}}))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d;%s;%q=%x;", formatVersion, s.id(), flow.ID, digest))
+	return strings.Join([]string{"qtype", app.ID, flow.ID, hex.EncodeToString(sum[:8])}, "-")
+}
+
+// pollTime is how long the newest poll of a worker may be ago: the server ends a poll after a minute.
+const pollTime = 90 * time.Second
+
+// isUnserved reports whether no worker polls a task queue. The server lists workers that have ended for some minutes.
+func isUnserved(ctx context.Context, c client.Client, queue string) bool {
+	found, err := c.DescribeTaskQueue(ctx, queue, enums.TASK_QUEUE_TYPE_WORKFLOW)
+	return err == nil && !slices.ContainsFunc(found.GetPollers(), func(p *taskqueuepb.PollerInfo) bool {
+		return time.Since(p.GetLastAccessTime().AsTime()) < pollTime
+	})
 }
 
 // isNotFound reports whether Temporal does not know a workflow.

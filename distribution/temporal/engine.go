@@ -69,7 +69,7 @@ func (e *batchEngine) Open(ctx context.Context, app *runtime.App, flow *spec.Flo
 	}
 	r := &engineRun{
 		cfg: e.Config, batch: cfg, client: c, codec: codec, app: app, flow: flow, header: header,
-		blobs: newBlobs(e.Config), workflow: workflowID(app, flow, cfg), queue: queueOf(app, newSealer(e.Config)),
+		blobs: newBlobs(e.Config), workflow: workflowID(app, flow, cfg), queue: queueOf(app.Spec(), flow, newSealer(e.Config)),
 	}
 	if err := r.find(ctx); err != nil {
 		return nil, errors.Join(err, r.Close(false))
@@ -89,7 +89,7 @@ func checkConfig(cfg *batch.Config) error {
 func headerOf(flow *spec.Flow, cfg *batch.Config) (h checkpoint.Header, err error) {
 	h = checkpoint.Header{
 		Started: time.Now().UTC().Truncate(time.Second), Run: rand.Text(), Flow: flow.ID, Settings: cfg.Settings(),
-		Parts: checkpoint.Fingerprint(flow, checkpoint.FingerprintOptions{Ignore: []string{"description", "ui", "fallbacks"}}),
+		Parts: partsOf(flow),
 	}
 	if cfg.InputFile == "" {
 		return h, nil
@@ -101,6 +101,11 @@ func headerOf(flow *spec.Flow, cfg *batch.Config) (h checkpoint.Header, err erro
 		return h, err
 	}
 	return h, nil
+}
+
+// partsOf returns digests of what must not change when a run continues.
+func partsOf(flow *spec.Flow) map[string]string {
+	return checkpoint.Fingerprint(flow, checkpoint.FingerprintOptions{Ignore: []string{"description", "ui", "fallbacks"}})
 }
 
 // workflowID returns the id of the workflow of a run: the same for the same output, so that
@@ -153,6 +158,12 @@ func (r *engineRun) find(ctx context.Context) error {
 	r.header = was
 	shown := runOf(r.cfg, info)
 	r.sessions, r.users = shown.Sessions, shown.Users
+	if shown.Closed.IsZero() && shown.Queue != r.queue && isUnserved(ctx, r.client, shown.Queue) {
+		if err := end(ctx, r.client, r.workflow, shown.Queue); err != nil {
+			return err
+		}
+		status = enums.WORKFLOW_EXECUTION_STATUS_TERMINATED
+	}
 	if err := r.attach(ctx, status); err != nil {
 		return err
 	}

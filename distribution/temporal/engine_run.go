@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	enums "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
@@ -257,8 +256,7 @@ func (r *engineRun) tailSteps(ctx context.Context) []stepStats {
 
 // hint prints a note if there is no worker.
 func (r *engineRun) hint(ctx context.Context) {
-	queue, err := r.client.DescribeTaskQueue(ctx, r.queue, enums.TASK_QUEUE_TYPE_WORKFLOW)
-	if err != nil || len(queue.GetPollers()) > 0 || r.batch.Quiet {
+	if r.batch.Quiet || !isUnserved(ctx, r.client, r.queue) {
 		return
 	}
 	fmt.Fprintf(r.batch.Streams.Err, "no worker has this document: start one with qtype worker (task queue %s)\n", r.queue)

@@ -63,7 +63,25 @@ func (Engine) List(ctx context.Context, cfg durable.Config, filter durable.Filte
 			break
 		}
 	}
+	markUnserved(ctx, c, all)
 	return all, nil
+}
+
+// markUnserved states of open runs whose queues no worker polls that there is none.
+func markUnserved(ctx context.Context, c client.Client, all []durable.Run) {
+	unserved := map[string]bool{}
+	for i := range all {
+		r := &all[i]
+		if !r.Closed.IsZero() {
+			continue
+		}
+		if _, known := unserved[r.Queue]; !known {
+			unserved[r.Queue] = isUnserved(ctx, c, r.Queue)
+		}
+		if unserved[r.Queue] {
+			r.Status, r.Reason = durable.UnservedStatus, "no worker has its flow: task queue "+r.Queue
+		}
+	}
 }
 
 // runOf returns what Temporal's list has of a run. Without the key of a run it has no flow and no input.
@@ -120,6 +138,10 @@ func (Engine) Show(ctx context.Context, cfg durable.Config, id string) (*durable
 		return nil, unknownRun(id, err)
 	}
 	r := runOf(cfg, known.GetWorkflowExecutionInfo())
+	shown := []durable.Run{r}
+	if markUnserved(ctx, c, shown); shown[0].Status == durable.UnservedStatus {
+		return &shown[0], nil
+	}
 	if r.Closed.IsZero() {
 		var s status
 		if query(ctx, c, id, progressQuery, &s) != nil {
@@ -182,12 +204,37 @@ func (Engine) Cancel(ctx context.Context, cfg durable.Config, id string) error {
 		return err
 	}
 	defer c.Close()
-	return cancel(ctx, c, id)
+	known, err := c.DescribeWorkflowExecution(ctx, id, "")
+	if err != nil {
+		return unknownRun(id, err)
+	}
+	return cancel(ctx, c, id, known.GetWorkflowExecutionInfo().GetTaskQueue())
 }
 
-func cancel(ctx context.Context, c client.Client, id string) error {
-	if err := c.CancelWorkflow(ctx, id, ""); err != nil {
+// cancel cancels a run, or terminates it if no worker can take note of that.
+func cancel(ctx context.Context, c client.Client, id, queue string) error {
+	var err error
+	if isUnserved(ctx, c, queue) {
+		err = c.TerminateWorkflow(ctx, id, "", "canceled without a worker")
+	} else {
+		err = c.CancelWorkflow(ctx, id, "")
+	}
+	if err != nil {
 		return unknownRun(id, err)
+	}
+	return nil
+}
+
+// end cancels a run and waits for its end.
+func end(ctx context.Context, c client.Client, id, queue string) error {
+	if err := cancel(ctx, c, id, queue); err != nil {
+		return err
+	}
+	limited, stop := context.WithTimeout(ctx, cancelTimeout)
+	defer stop()
+	_ = c.GetWorkflow(limited, id, "").Get(limited, nil) // it ends with an error
+	if limited.Err() != nil {
+		return fmt.Errorf("%s does not end: no worker takes note of the cancellation", id)
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	enums "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
@@ -48,15 +47,15 @@ func (s *Server) Check(ctx context.Context, app *runtime.App) {
 	for _, f := range app.Spec().Flows {
 		if _, err := app.NewRowCodec(f.ID); err != nil {
 			s.log.Warn("requests for a flow will fail", "flow", f.ID, "error", err)
+			continue
 		}
+		s.warn(ctx, queueOf(app.Spec(), f, newSealer(s.cfg)))
 	}
-	s.warn(ctx, queueOf(app, newSealer(s.cfg)))
 }
 
 // warn logs that no worker polls a queue.
 func (s *Server) warn(ctx context.Context, queue string) {
-	found, err := s.client.DescribeTaskQueue(ctx, queue, enums.TASK_QUEUE_TYPE_WORKFLOW)
-	if err == nil && len(found.GetPollers()) == 0 {
+	if isUnserved(ctx, s.client, queue) {
 		s.log.Warn("no worker has this document, so requests wait: start one with qtype worker", "queue", queue)
 	}
 }
@@ -97,7 +96,7 @@ func (s *Server) begin(ctx context.Context, job *runs.Job) (*engineRun, error) {
 	id := strings.Join([]string{"qtype", job.App.Spec().ID, job.Flow.ID, job.ID, strconv.FormatInt(job.Created.UnixNano(), 36)}, "-")
 	r := &engineRun{
 		cfg: s.cfg, batch: &batch.Config{Quiet: true}, client: s.client, codec: codec, app: job.App, flow: job.Flow, blobs: newBlobs(s.cfg),
-		workflow: id, queue: queueOf(job.App, newSealer(s.cfg)), header: checkpoint.Header{Started: job.Created.Truncate(time.Second), Run: rand.Text(), Flow: job.Flow.ID},
+		workflow: id, queue: queueOf(job.App.Spec(), job.Flow, newSealer(s.cfg)), header: checkpoint.Header{Started: job.Created.Truncate(time.Second), Run: rand.Text(), Flow: job.Flow.ID},
 	}
 	if r.plan, err = s.plan(ctx, r, job); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -16,17 +17,16 @@ import (
 
 const stopTimeout = 10 * time.Second // for chunks whose calls have ended, to store what is finished
 
-// Work runs chunks of the application until ctx ends.
-func (e Engine) Work(ctx context.Context, app *runtime.App, cfg durable.WorkerConfig) error {
+// Work runs chunks of the flows of the application until ctx ends.
+func (e Engine) Work(ctx context.Context, app *runtime.App, cfg durable.WorkerConfig) (err error) {
 	cfg.Config = e.complete(cfg.Config)
 	c, err := dial(ctx, cfg.Config, cfg.Log)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	queue := queueOf(app, newSealer(cfg.Config))
 	failed := make(chan error, 1)
-	w := worker.New(c, queue, worker.Options{
+	options := worker.Options{
 		MaxConcurrentActivityExecutionSize:      cfg.Parallel,
 		MaxConcurrentLocalActivityExecutionSize: cfg.Parallel,
 		WorkerStopTimeout:                       cfg.Drain + stopTimeout,
@@ -36,22 +36,37 @@ func (e Engine) Work(ctx context.Context, app *runtime.App, cfg durable.WorkerCo
 			default:
 			}
 		},
-	})
+	}
 	place := newBlobs(cfg.Config)
-	register(w, &chunkRunner{app: app, blobs: place, beat: c.RecordActivityHeartbeat, approved: cfg.Approved, answered: cfg.ClientTools, drain: cfg.Drain})
-	if err := w.Start(); err != nil {
-		return fmt.Errorf("the worker cannot start: %w", err)
+	defer func() { err = errors.Join(err, place.client.Close()) }()
+	runner := &chunkRunner{app: app, blobs: place, beat: c.RecordActivityHeartbeat, approved: cfg.Approved, answered: cfg.ClientTools, drain: cfg.Drain}
+	var queues []string
+	var running sync.WaitGroup
+	defer running.Wait()
+	stop := make(chan struct{})
+	defer close(stop)
+	for _, flow := range app.Spec().Flows {
+		queue := queueOf(app.Spec(), flow, newSealer(cfg.Config))
+		w := worker.New(c, queue, options)
+		register(w, runner)
+		if err := w.Start(); err != nil {
+			return fmt.Errorf("the worker cannot start: %w", err)
+		}
+		running.Go(func() {
+			<-stop
+			w.Stop()
+		})
+		queues = append(queues, queue)
 	}
 	if cfg.Ready != nil {
-		cfg.Ready(queue)
+		cfg.Ready(queues)
 	}
 	select {
 	case <-ctx.Done():
 	case err = <-failed:
 		err = fmt.Errorf("the worker has lost Temporal: %w", err)
 	}
-	w.Stop()
-	return errors.Join(err, place.client.Close())
+	return err
 }
 
 // registry is what a worker and a test of workflows have in common.

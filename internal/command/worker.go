@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -96,9 +97,9 @@ func (w *workerCommand) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	cfg := durable.WorkerConfig{Config: connection, Parallel: w.parallel, Drain: w.drain, Approved: w.clients.User.Approved, ClientTools: w.clients.Handled, Log: w.Err, Ready: func(queue string) {
+	cfg := durable.WorkerConfig{Config: connection, Parallel: w.parallel, Drain: w.drain, Approved: w.clients.User.Approved, ClientTools: w.clients.Handled, Log: w.Err, Ready: func(queues []string) {
 		if !w.log.Quiet {
-			fmt.Fprintln(w.Err, terminal.Clean("worker of "+app.Spec().ID+", task queue "+queue))
+			fmt.Fprintln(w.Err, terminal.Clean("worker of "+app.Spec().ID+", task queues "+strings.Join(queues, ", ")))
 		}
 	}}
 	if w.log.Quiet {

@@ -48,12 +48,12 @@ type TLS struct {
 // WorkerConfig describes a worker.
 type WorkerConfig struct {
 	Config
-	Parallel    int                // how many chunks are run at once
-	Drain       time.Duration      // how long calls of models and tools may last when the worker stops
-	Approved    []string           // ids of tools whose calls need no further approval
-	ClientTools []string           // ids of client tools that the App has handlers for; others are requests of the run
-	Log         io.Writer          // for warnings and errors of Temporal's client; nil for none
-	Ready       func(queue string) // called when the worker polls; may be nil
+	Parallel    int                   // how many chunks are run at once
+	Drain       time.Duration         // how long calls of models and tools may last when the worker stops
+	Approved    []string              // ids of tools whose calls need no further approval
+	ClientTools []string              // ids of client tools that the App has handlers for; others are requests of the run
+	Log         io.Writer             // for warnings and errors of Temporal's client; nil for none
+	Ready       func(queues []string) // called when the worker polls; may be nil
 }
 
 // The engines that run rows.
@@ -85,6 +85,9 @@ type Run struct {
 
 // WaitingStatus is the status of a run that waits for answers.
 const WaitingStatus = "waiting"
+
+// UnservedStatus is the status of a run on Temporal that has not ended, and whose flow no worker has.
+const UnservedStatus = "unserved"
 
 // Filter selects runs.
 type Filter struct {

@@ -8,6 +8,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // Engine runs rows on workers. It is safe for concurrent use.
@@ -27,7 +28,8 @@ type Engine interface {
 	// Cancel ends a run, which can be resumed.
 	Cancel(ctx context.Context, cfg Config, id string) error
 	// Retry continues a run that has ended, with the rows that are not finished.
-	Retry(ctx context.Context, cfg Config, id string) error
+	// app is another version of its document, to which it moves, also if it has not ended; nil for the same document.
+	Retry(ctx context.Context, cfg Config, id string, app *spec.Application) error
 }
 
 // Server runs the requests of a server on workers.

@@ -88,6 +88,83 @@ func (c *cluster) awaitRequests(n int, result <-chan string) (id, shown string) 
 	}
 }
 
+// TestTemporal_NewDocument: an open run moves to the workers of another version of its document, with its finished rows. One
+// whose flow no worker has is listed as such, and can be canceled.
+func TestTemporal_NewDocument(t *testing.T) {
+	document, err := os.ReadFile("../../../examples/approval/app.qtype.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	former := string(document)
+	c := newCluster(t, former, "order,amount\n8812,40\n8813,50\n")
+	c.worker()
+	run := []string{"run", "app.qtype.yaml", "-f", "complaint", "-I", "in.csv", "--engine", "temporal", "-o"}
+	result := make(chan string, 1)
+	go func() {
+		status, _, stderr := c.qtype(append(run, "out.jsonl")...)
+		result <- fmt.Sprintf("%d\n%s", status, stderr)
+	}()
+	id, shown := c.awaitRequests(2, result)
+	number := "1"
+	if strings.Contains(shown, `  2: row 1,`) {
+		number = "2"
+	}
+	if status, _, errs := c.qtype("runs", "answer", id, number+`={"pay": true, "note": "fine"}`); status != 0 {
+		t.Fatalf("answer: %d\n%s", status, errs)
+	}
+	for !strings.Contains(shown, " 1 row, 0 failed") {
+		time.Sleep(100 * time.Millisecond) // it polls
+		_, shown, _ = c.qtype("runs", "show", id)
+	}
+	c.write("other.qtype.yaml", strings.Replace(former, "id: ask,", "id: enquire,", 1))
+	if status, _, errs := c.qtype("runs", "retry", id, "--with", "other.qtype.yaml"); status != 1 || !strings.Contains(errs, "--with: finished rows could have other results") {
+		t.Errorf("another meaning: %d\n%s", status, errs)
+	}
+	c.write("app.qtype.yaml", strings.Replace(former, "  - id: complaint\n", "  - id: complaint\n    description: Pays back.\n", 1))
+	if status, _, errs := c.qtype("runs", "retry", id, "--with", "app.qtype.yaml"); status != 0 {
+		t.Fatalf("retry: %d\n%s", status, errs)
+	}
+	if got := <-result; !strings.HasPrefix(got, "1\n") || !strings.Contains(got, "--resume") {
+		t.Errorf("the run of the former document: %s", got)
+	}
+	if _, shown, _ = c.qtype("runs", "show", id); !strings.Contains(shown, "unserved") || !strings.Contains(shown, "no worker has its flow: task queue qtype-") {
+		t.Errorf("shown: %s", shown)
+	}
+	c.awaitRun(durable.UnservedStatus)
+	c.worker()
+	go func() {
+		status, _, stderr := c.qtype(append(run, "out.jsonl", "--resume")...)
+		result <- fmt.Sprintf("%d\n%s", status, stderr)
+	}()
+	id, shown = c.awaitRequests(3-int(number[0]-'0'), result) // the request that is left has its number
+	number = fmt.Sprint(3 - int(number[0]-'0'))
+	if status, _, errs := c.qtype("runs", "answer", id, number+`={"pay": false}`); status != 0 {
+		t.Errorf("answer: %d\n%s%s", status, errs, shown)
+	}
+	if got := <-result; !strings.HasPrefix(got, "0\n") {
+		t.Fatal(got)
+	}
+	want := `{"row":1,"order":8812,"pay":true,"note":"fine","error":null}
+{"row":2,"order":8813,"pay":false,"note":null,"error":null}
+`
+	if diff := cmp.Diff(want, c.read("out.jsonl")); diff != "" {
+		t.Error(diff)
+	}
+	c.write("app.qtype.yaml", strings.Replace(former, "id: ask,", "id: enquire,", 1))
+	go func() {
+		status, _, stderr := c.qtype(append(run, "third.jsonl")...)
+		result <- fmt.Sprintf("%d\n%s", status, stderr)
+	}()
+	lost := c.awaitRun(durable.UnservedStatus)
+	if status, _, errs := c.qtype("runs", "cancel", lost.ID); status != 0 {
+		t.Errorf("cancel: %d\n%s", status, errs)
+	}
+	if got := <-result; !strings.HasPrefix(got, "1\n") {
+		t.Error(got)
+	}
+	c.awaitRun("terminated")
+}
+
 // TestTemporal_AnswerBatches: a row behind a batch step waits for an answer, too. It is the answer of that row only.
 func TestTemporal_AnswerBatches(t *testing.T) {
 	document, err := os.ReadFile("../../../examples/approval/app.qtype.yaml")

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/cli/appflags"
 	"github.com/qtype-dev/qtype/internal/durable"
@@ -16,6 +17,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/runview"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // runsCommand is a subcommand of qtype runs.
@@ -130,22 +132,38 @@ func newRunsCancel(s *cli.Streams, repeat func(context.Context, []string) error)
 }
 
 func newRunsRetry(s *cli.Streams, repeat func(context.Context, []string) error) *cobra.Command {
-	r := newRunsCommand(s, "retry ID", "Continue a run that was interrupted, canceled or has failed", cli.Arguments("the id of a run: qtype runs retry ID"))
+	var document string
+	r := newRunsCommand(s, "retry ID", "Continue a run that was interrupted, canceled or has failed", cli.Arguments("the id of a run: qtype runs retry ID"), func(f *pflag.FlagSet) {
+		f.StringVar(&document, "with", "", "move a run on Temporal to the workers of `APP`, another version of its document, also if it has not ended")
+	})
 	r.cmd.Long = `Continues a run that was interrupted, canceled or has failed. Finished rows are kept.
 
 A local run is continued by this command, as by the command of the run with --resume. A run on Temporal is
-continued by the workers; the command of the run with --resume writes its output.`
+continued by the workers; the command of the run with --resume writes its output. Another version of the
+document must have the same meaning for the flow of the run: descriptions, fallbacks, limits and prices may differ.`
 	r.cmd.Example = `  qtype runs retry replies.parquet
-  qtype runs retry qtype-shop-triage-5d41402abc4b2a76b971`
+  qtype runs retry qtype-shop-triage-5d41402abc4b2a76b971
+  qtype runs retry qtype-shop-triage-5d41402abc4b2a76b971 --with app.qtype.yaml`
 	return r.onRun(func(ctx context.Context, run *durable.Run, cfg durable.Config) error {
 		if run.Engine == durable.Local {
+			if document != "" {
+				return terminal.Usagef("--with is for runs on Temporal: qtype run --resume continues a local run with its document")
+			}
 			return r.retryLocal(ctx, run, repeat)
+		}
+		var app *spec.Application
+		if document != "" {
+			p, err := loadApplication(ctx, document, "has runs", qtype.WithStrict())
+			if err != nil {
+				return err
+			}
+			app = p.Document.Application
 		}
 		engine, err := durable.From(ctx)
 		if err != nil {
 			return err
 		}
-		if err := engine.Retry(ctx, cfg, run.ID); err != nil {
+		if err := engine.Retry(ctx, cfg, run.ID, app); err != nil {
 			return err
 		}
 		_, err = fmt.Fprintf(r.Err, "%s continues; the command of the run with --resume writes its output\n", terminal.Clean(run.ID))

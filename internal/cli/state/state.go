@@ -16,8 +16,8 @@ import (
 
 // loadApplication reads an application for a command that does not run it. what
 // completes an error: "only an application …".
-func loadApplication(ctx context.Context, path, what string) (*qtype.Program, error) {
-	p, list := qtype.Check(ctx, path)
+func loadApplication(ctx context.Context, path, what string, opts ...qtype.Option) (*qtype.Program, error) {
+	p, list := qtype.Check(ctx, path, opts...)
 	if err := list.Err(); err != nil {
 		return nil, err
 	}
