@@ -57,7 +57,9 @@ type Corpus struct {
 	total    int64            // of the lengths
 	ids      map[string]int32 // of terms
 	postings [][]uint32       // of each term, ascending
-	last     map[int32]int32  // newest document of each session
+	terms    []string
+	prefixes map[string][]int32 // terms by their first bytes
+	last     map[int32]int32    // newest document of each session
 	authors  []author
 	named    map[string]int32 // authors by name
 	first    int64            // times of the oldest and newest document
@@ -102,7 +104,7 @@ func (c *Corpus) Add(d Document) bool {
 		return false
 	}
 	if c.ids == nil {
-		c.ids, c.last, c.named = map[string]int32{}, map[int32]int32{}, map[string]int32{}
+		c.ids, c.last, c.named, c.prefixes = map[string]int32{}, map[int32]int32{}, map[string]int32{}, map[string][]int32{}
 		if !wordvectors.Default().Empty() {
 			c.meanings = vectors.NewMatrix(vectors.Int8, wordvectors.Dimensions)
 		}
@@ -156,8 +158,12 @@ func (c *Corpus) addTerm(word string, doc uint32) {
 	id, known := c.ids[term]
 	if !known {
 		id = int32(len(c.postings))
-		c.ids[strings.Clone(term)] = id // the term may be a part of the text
-		c.postings = append(c.postings, nil)
+		term = strings.Clone(term) // it may be a part of the text
+		c.ids[term] = id
+		c.postings, c.terms = append(c.postings, nil), append(c.terms, term)
+		if len(term) >= minPrefix {
+			c.prefixes[term[:minPrefix]] = append(c.prefixes[term[:minPrefix]], id)
+		}
 	}
 	list := c.postings[id]
 	if n := len(list); n > 0 && list[n-1]>>countBits == doc {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/vectors"
@@ -31,10 +32,14 @@ const (
 	cosineShare      = 0.05 // the order of documents below the mean, as in a short conversation
 	aboutSame        = 0.9
 	minSameWords     = 2
-	minPrefix        = 4  // letters of an unknown word that others share
-	minMisspelled    = 5  // letters of a word that may be misspelled
-	maxEnding        = 3  // letters in which forms of a word differ
-	maxVariants      = 16 // words that are taken for an unknown one
+	minPrefix        = 4   // letters of an unknown word that others share
+	minMisspelled    = 5   // letters of a word that may be misspelled
+	maxEnding        = 3   // letters in which forms of a word differ
+	minUnknown       = 3   // letters of an unknown word that is compared with others
+	minPart          = 4   // letters of a part of an unknown compound
+	maxFormEnding    = 2   // letters in which other forms of a known word differ
+	formShare        = 0.5 // of the weight of a word that another form of it has
+	maxVariants      = 16  // words that are taken for an unknown one
 )
 
 // neighborWeights are the shares of the scores of the messages 1, 2, … before and after.
@@ -212,6 +217,14 @@ func (r *ranker) byWords() *scoreList {
 				scores.add(doc, float32(weight*count*(saturation+1)/(count+norm)))
 			}
 		}
+		for _, id := range r.forms(term, ids) {
+			for _, p := range r.postings[id] {
+				if doc := int32(p >> countBits); !r.docs[doc].dead && r.masks[doc]&(1<<(number%64)) == 0 {
+					r.masks[doc] |= 1 << (number % 64)
+					scores.add(doc, float32(formShare*most))
+				}
+			}
+		}
 		r.ideal += most
 	}
 	if len(r.periods) > 0 || slices.Contains(r.named, true) {
@@ -243,7 +256,7 @@ func (r *ranker) find(term string) []int32 {
 	if id, known := r.ids[term]; known && r.having(r.postings[id]) > 0 {
 		return []int32{id}
 	}
-	if len(term) < minPrefix {
+	if len(term) < minUnknown {
 		return nil
 	}
 	var variants []string
@@ -260,14 +273,40 @@ func (r *ranker) find(term string) []int32 {
 	return ids
 }
 
+// forms returns terms that may be other forms of a word: they differ in a short ending.
+func (r *ranker) forms(term string, found []int32) (ids []int32) {
+	if len(term) < minPrefix || len(found) != 1 || r.terms[found[0]] != term {
+		return nil
+	}
+	for _, id := range r.prefixes[term[:minPrefix]] {
+		other, same := r.terms[id], minPrefix
+		for same < len(other) && same < len(term) && other[same] == term[same] {
+			same++
+		}
+		if id != found[0] && same >= len(term)-maxFormEnding && len(other)-same <= maxFormEnding {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // isVariant reports whether a term may be meant by an unknown one: it has the same beginning but for a short
-// ending, or one letter is missing, added, replaced or swapped with the next.
+// ending, it is the beginning or end of a compound, or one letter is missing, added, replaced or swapped with the next.
 func isVariant(term, unknown string) bool {
 	same := 0
 	for same < len(term) && same < len(unknown) && term[same] == unknown[same] {
 		same++
 	}
 	a, b := term[same:], unknown[same:]
+	if len(unknown) < minPrefix {
+		return b == "" && len(a) == 1
+	}
+	switch {
+	case same > 2 && len(a) == 2 && len(b) == 2 && a[0] == 'e' && a[1] == b[0]:
+		return true // Marek, of Marka
+	case len(term) >= minPart && (a == "" || strings.HasSuffix(unknown, term)):
+		return true // a part of a compound
+	}
 	if b == "" || same >= max(minPrefix, len(unknown)-maxEnding) && len(a) <= maxEnding && len(b) <= maxEnding {
 		return true
 	}

@@ -96,6 +96,30 @@ func TestRank_Neighbors(t *testing.T) {
 	}
 }
 
+// TestRank_Forms expects other forms of a word, parts of compounds and names with endings to be found.
+func TestRank_Forms(t *testing.T) {
+	t.Parallel()
+	c := corpusOf("Ann: die Miete ist hoch", "Bob: Marek ma psa", "Ann: Ania gra na harfie", "Bob: wir fahren ans Meer", "Ann: the weather is fine")
+	for query, want := range map[string]int{"Monatsmiete": 0, "Marka": 1, "Ani": 2, "harfy": 2} {
+		if got := docsOf(c.Rank(Query{Text: query, Limit: 1})); !slices.Equal(got, []int{want}) {
+			t.Errorf("%q: %v, want %d", query, got, want)
+		}
+	}
+}
+
+// TestRank_Meaning expects an answer in other words among many messages, without an embedding model.
+func TestRank_Meaning(t *testing.T) {
+	t.Parallel()
+	texts := []string{"Ann: the train leaves at nine", "Bob: our dog had puppies", "Ann: I baked bread", "Bob: the rent went up", "Ann: a table of plywood",
+		"Bob: the invoice is due", "Ann: she plays the violin", "Bob: my doctor prescribed aspirin", "Ann: it rained all week", "Bob: the server is slow"}
+	c := corpusOf(texts...)
+	for query, want := range map[string]int{"which pets?": 1, "music instruments": 6, "medicine pills": 7} {
+		if got := docsOf(c.Rank(Query{Text: query, Limit: 1})); !slices.Equal(got, []int{want}) {
+			t.Errorf("%q: %v, want %d", query, got, want)
+		}
+	}
+}
+
 func TestRank_Similarity(t *testing.T) {
 	c := corpusOf("Ann: rain", "Bob: sun", "Ann: snow")
 	got := c.Rank(Query{Text: "weather", Limit: 2, Similar: []Similarity{{0, 0.2}, {1, 0.9}, {2, -0.4}}, Match: func(doc int) bool { return doc != 1 }})
