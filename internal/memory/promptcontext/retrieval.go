@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -47,12 +48,15 @@ func (t *turnContext) retrieve(question string) (found []contextUnit, problem st
 		}
 		problem = cmp.Or(problem, queryProblem)
 	}
-	all, err := t.rank(question, query, stored, others)
+	all, index, err := t.rank(question, query, stored, others)
 	if err != nil {
 		return nil, "", err
 	}
-	found, err = t.quotes(all)
-	return found, problem, err
+	if found, err = t.quotes(all, index.tokens); err != nil {
+		return nil, "", err
+	}
+	t.source.words.put(t.session.Key(), index)
+	return found, problem, nil
 }
 
 // embedQuestion returns the vector of a question; nil, and why, if the model fails.
@@ -73,6 +77,7 @@ func (t *turnContext) embedQuestion(question string) (vector []float32, problem 
 
 // sourceMatch is a passage that is relevant for the newest message.
 type sourceMatch struct {
+	doc   int   // in the index
 	seq   int64 // the place of its message in the conversation
 	part  int   // its number in the message
 	text  int64 // where the newest text of the message is
@@ -82,13 +87,19 @@ type sourceMatch struct {
 
 // quotes returns the passages of matches, the newest messages first. What was deleted meanwhile is
 // left out. Without a number of messages, passages are taken while there is room: one without
-// room is skipped.
-func (t *turnContext) quotes(matches []sourceMatch) (found []contextUnit, err error) {
+// room is skipped. tokens has the sizes of those that were read before, by document, and gets those of others.
+func (t *turnContext) quotes(matches []sourceMatch, tokens map[int]int) (found []contextUnit, err error) {
 	read := map[textPlace]*memory.Entry{}
-	room := maxRetrievedTokens
+	room := math.MaxInt
+	if t.source.retrieval.TopK == 0 {
+		room = maxRetrievedTokens
+	}
 	for rank, match := range matches {
+		if tokens[match.doc] > room {
+			continue
+		}
 		if _, known := read[match.place()]; !known {
-			if err := t.readTexts(matches[rank:min(rank+readAhead, len(matches))], read); err != nil {
+			if err := t.readTexts(nextMatches(matches[rank:], tokens, room), read); err != nil {
 				return nil, err
 			}
 		}
@@ -105,7 +116,11 @@ func (t *turnContext) quotes(matches []sourceMatch) (found []contextUnit, err er
 			unit.seq = match.seq
 		}
 		if t.source.retrieval.TopK == 0 {
-			n := t.session.Count(unit.text) + 1
+			n := tokens[match.doc]
+			if n == 0 {
+				n = t.session.Count(unit.text) + 1
+				tokens[match.doc] = n
+			}
 			if n > room {
 				continue
 			}
@@ -117,6 +132,21 @@ func (t *turnContext) quotes(matches []sourceMatch) (found []contextUnit, err er
 		return cmp.Or(b.time.Compare(a.time), strings.Compare(a.session, b.session), cmp.Compare(b.seq, a.seq), cmp.Compare(a.part, b.part))
 	})
 	return found, nil
+}
+
+// nextMatches returns the first matches, up to a number, that have room together as far as their sizes are known.
+func nextMatches(matches []sourceMatch, tokens map[int]int, room int) (next []sourceMatch) {
+	for _, match := range matches {
+		n := tokens[match.doc]
+		if n > room {
+			continue
+		}
+		room -= n
+		if next = append(next, match); len(next) == readAhead {
+			break
+		}
+	}
+	return next
 }
 
 // textPlace is where the newest text of a message is.

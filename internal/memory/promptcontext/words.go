@@ -58,9 +58,12 @@ type wordIndex struct {
 	corpus   ranking.Corpus
 	sessions map[string]*wordSession
 	keys     []memory.Key // of sessions by number
+	tokens   map[int]int  // of quoted documents
 }
 
-func newWordIndex() *wordIndex { return &wordIndex{sessions: map[string]*wordSession{}} }
+func newWordIndex() *wordIndex {
+	return &wordIndex{sessions: map[string]*wordSession{}, tokens: map[int]int{}}
+}
 
 // wordSession is how much of a session is in an index.
 type wordSession struct {
@@ -145,20 +148,20 @@ func isRetrieved(m *chat.Message) bool {
 }
 
 // rank orders the passages of messages that left the window, and of other sessions, by their
-// relevance for a question with a vector.
-func (t *turnContext) rank(question string, query []float32, stored *sessionVectors, others []otherVectors) ([]sourceMatch, error) {
+// relevance for a question with a vector. The caller puts the index back into the cache.
+func (t *turnContext) rank(question string, query []float32, stored *sessionVectors, others []otherVectors) ([]sourceMatch, *wordIndex, error) {
 	s, cache := t.session, &t.source.words
 	x := cache.take(s.Key())
 	head, used := s.Head(), map[string]bool{s.Key().Session: true}
 	if err := x.update(s.Key(), head, head.State.FirstPosition(), s.FirstSent()-1, s.Evicted); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, o := range others {
 		used[o.key.Session] = true
 		if err := x.update(o.key, o.head.Head, o.head.Head.State.FirstPosition(), o.head.Head.State.Last, func(from int64) iter.Seq2[*memory.Entry, error] {
 			return s.EntriesOf(o.head, from)
 		}); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if !x.keep(used) {
@@ -175,15 +178,14 @@ func (t *turnContext) rank(question string, query []float32, stored *sessionVect
 	limit := cmp.Or(t.source.retrieval.TopK, maxCandidates)
 	for _, r := range x.corpus.Rank(ranking.Query{Text: question, Similar: similar, Limit: limit, Now: s.Now(), Match: func(doc int) bool { return !x.isPinned(doc, s.Key(), head.State) }}) {
 		number, at := x.corpus.At(r.Doc)
-		match := sourceMatch{seq: at.Seq, part: at.Part, key: x.keys[number]}
+		match := sourceMatch{doc: r.Doc, seq: at.Seq, part: at.Part, key: x.keys[number]}
 		match.text = edits[match.key.Session].Current(at.Seq)
 		if match.key != s.Key() {
 			match.other = match.key.Session
 		}
 		all = append(all, match)
 	}
-	cache.put(s.Key(), x)
-	return all, nil
+	return all, x, nil
 }
 
 // isPinned reports whether a message is one of a session that its window still has, because
