@@ -16,12 +16,34 @@ type remembered struct {
 	slots [1 << rememberedBits]atomic.Uint64 // 0 for none: texts have at least one token
 }
 
-// CountOnce returns the number of tokens in text, as Count does, and remembers it for texts that
-// are counted again with each call of a model, such as the messages of a conversation.
-func (e *Encoding) CountOnce(text string) int {
-	if text == "" {
-		return 0
+// CountOnce returns the number of tokens in text, as Count does, and remembers that of its parts for texts that
+// are counted again with each call of a model, such as the messages of a conversation and lists of them.
+func (e *Encoding) CountOnce(text string) (n int) {
+	for text != "" {
+		end := partEnd(text)
+		n += e.countPart(text[:end])
+		text = text[end:]
 	}
+	return n
+}
+
+// minPart is the least number of bytes of a part whose tokens are remembered.
+const minPart = 64
+
+// partEnd returns the end of the first lines of a text: no token of an encoding has an end of line between visible
+// characters and the second of these, unless that is a slash.
+func partEnd(text string) int {
+	for i := minPart; i < len(text); i++ {
+		if text[i-1] == '\n' && isVisible(text[i-2]) && isVisible(text[i]) && text[i] != '/' {
+			return i
+		}
+	}
+	return len(text)
+}
+
+func isVisible(b byte) bool { return '!' <= b && b <= '~' }
+
+func (e *Encoding) countPart(text string) int {
 	known := e.known()
 	const countMask = 1<<rememberedBits - 1
 	hash := maphash.String(known.seed, text)
