@@ -310,16 +310,21 @@ func isVariant(term, unknown string) bool {
 	if b == "" || same >= max(minPrefix, len(unknown)-maxEnding) && len(a) <= maxEnding && len(b) <= maxEnding {
 		return true
 	}
-	if same == 0 || len(unknown) < minMisspelled || len(a)-len(b) > 1 || len(b)-len(a) > 1 {
-		return false
-	}
-	switch {
-	case len(a) > len(b):
+	return same > 0 && len(unknown) >= minMisspelled && isMisspelled(a, b)
+}
+
+// isMisspelled reports whether texts that begin differently have one letter that is missing, added, replaced or
+// swapped with the next.
+func isMisspelled(a, b string) bool {
+	switch len(a) - len(b) {
+	case 1:
 		return a[1:] == b
-	case len(a) < len(b):
+	case -1:
 		return a == b[1:]
+	case 0:
+		return a[1:] == b[1:] || len(a) > 1 && a[0] == b[1] && a[1] == b[0] && a[2:] == b[2:]
 	}
-	return a[1:] == b[1:] || len(a) > 1 && a[0] == b[1] && a[1] == b[0] && a[2:] == b[2:]
+	return false
 }
 
 // bySimilarity scores the documents by their vectors.

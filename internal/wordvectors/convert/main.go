@@ -64,7 +64,7 @@ func convert(wheel, to string) error {
 		names = append(append(names, strings.Replace(token, start, "_", 1)...), '\n')
 		rows = appendRow(rows, weights[id*kept:(id+1)*kept])
 	}
-	return os.WriteFile(to, append(binary.LittleEndian.AppendUint32(nil, uint32(len(names))), append(names, rows...)...), 0o600)
+	return os.WriteFile(to, append(binary.LittleEndian.AppendUint32(nil, uint32(len(names))), append(names, rows...)...), 0o600) //nolint:gosec // the file that was asked for
 }
 
 func read(archive *zip.Reader, name string) ([]byte, error) {
