@@ -49,7 +49,7 @@ document, or a file *.qtype-eval.yaml with metrics and variants of the applicati
 Without metrics the output is compared with the column expected.`,
 		Example: `  qtype eval app.qtype.yaml --data rows.jsonl
   qtype eval app.qtype-eval.yaml -o report.json --html report.html
-  qtype eval app.qtype-eval.yaml --trials 5 --until 0.02
+  qtype eval app.qtype-eval.yaml --trials 5 --until 0.02 --budget 5
   qtype eval app.qtype-eval.yaml --baseline report.json --max-regression 0.02`,
 		Args: cli.Arguments("a document or an evaluation: qtype eval APP"), ValidArgsFunction: cli.YAMLFiles,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -75,6 +75,7 @@ Without metrics the output is compared with the column expected.`,
 		f.Int64Var(&e.Limit, "limit", 0, "evaluate at most `N` rows")
 		f.IntVar(&e.Trials, "trials", 0, "run each row `N` times (default: trials of the evaluation, or once)")
 		f.Float64Var(&e.Until, "until", 0, "end when each score is known to ± this `NUMBER`, before all rows are run")
+		f.Float64Var(&e.Budget, "budget", 0, "end when the models have cost this much `MONEY`, by their prices, those of judges and users, too")
 		f.StringVar(&e.failed, "only-failed", "", "evaluate only the rows that failed, or did not pass a metric, in the report in `FILE`")
 		f.IntVar(&e.Workers, "workers", defaultWorkers, "run `N` rows at once")
 		f.StringVar(&e.record, "record", "", "call models and servers and write the recordings; `missing` adds only those that do not exist")
@@ -113,6 +114,8 @@ func (e *evalCommand) check() error {
 		return terminal.Usagef("--gate requires --baseline")
 	case e.Until > 0 && e.failed != "":
 		return terminal.Usagef("--until and --only-failed exclude each other: failed rows are no sample of all")
+	case e.Budget > 0 && e.failed != "":
+		return terminal.Usagef("--budget and --only-failed exclude each other: failed rows are no sample of all")
 	case e.failed != "" && e.baseline != "":
 		return terminal.Usagef("--only-failed and --baseline exclude each other: the means would be of different rows")
 	case e.Resume && e.Restart:
@@ -139,6 +142,8 @@ func (e *evalCommand) checkNumbers() error {
 		return terminal.Usagef("--trials cannot be %d: expected a number from 1 to %d", e.Trials, spec.MaxTrials)
 	case !(e.Until >= 0 && e.Until < 0.5), e.flags.Changed("until") && e.Until == 0:
 		return terminal.Usagef("--until cannot be %v: expected a number between 0 and 0.5", e.Until)
+	case !(e.Budget >= 0), e.flags.Changed("budget") && e.Budget == 0:
+		return terminal.Usagef("--budget cannot be %v: expected a positive amount", e.Budget)
 	case e.Workers < 1:
 		return terminal.Usagef("--workers cannot be %d: expected a positive number", e.Workers)
 	case !(e.MaxRegression >= 0):

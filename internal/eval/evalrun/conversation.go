@@ -193,6 +193,7 @@ type conversation struct {
 	said       []Message
 	waited     time.Duration // for the model that plays the user
 	ended      bool          // by the user
+	spent      float64       // money for it
 	userFailed bool          // the model that plays the user failed
 
 	mu    sync.Mutex
@@ -321,6 +322,9 @@ func (c *conversation) ask(ctx context.Context) (string, error) {
 	answer, err := model.Call(ctx, player, model.Request{Messages: messages}, nil)
 	if err != nil {
 		return "", err
+	}
+	if c.user.Model != nil {
+		c.spent += chargeOf(c.user.Model, answer)
 	}
 	text := strings.TrimSpace(answer.Message.Text())
 	text, c.ended = strings.CutSuffix(text, endMark)

@@ -46,6 +46,7 @@ type Config struct {
 	Limit         int64          // rows to evaluate; 0 for all
 	Trials        int            // of each row; 0 for those of the evaluation file
 	Until         float64        // end when half of each interval of a score is at most this; 0 to evaluate all rows
+	Budget        float64        // end when the models have cost as much, by their prices; 0 for no limit
 	Gate          Gate           // which differences from the baseline fail the evaluation
 	MaxRegression float64        // for metrics that declare none
 	Baseline      *Report        // nil for none

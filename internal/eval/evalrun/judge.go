@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/qtype-dev/qtype/internal/eval"
 	"github.com/qtype-dev/qtype/internal/recording"
@@ -83,9 +84,12 @@ func (j *judges) similarity(ctx context.Context, m *spec.Metric, s *sample) (Sco
 	if err != nil {
 		return Score{}, err
 	}
-	made, _, err := embedder.Embed(ctx, texts)
+	made, used, err := embedder.Embed(ctx, texts)
 	if err != nil {
 		return Score{}, err
+	}
+	if prices := s.metric.model.Base().CallPrices(); prices != nil {
+		*s.spent += used.Charge(prices, time.Now())
 	}
 	score := max(0, cosine(made[0], made[1]))
 	return decide(m, Score{Value: score}, fmt.Sprintf("similarity %.3f", score)), nil

@@ -70,6 +70,7 @@ type sample struct {
 	with     *conversation      // nil without a simulated user
 	outputs  map[string]any     // of the flow, by id
 	metric   *metric
+	spent    *float64          // money for the models that score the result
 	cited    []citation.Source // the passages that the answers of the flow cite
 }
 

@@ -53,7 +53,8 @@ type VariantReport struct {
 	ID      string             `json:"id"`
 	Failed  int                `json:"failed"` // rows, or trials of rows, that failed
 	Usage   Usage              `json:"usage"`
-	Metrics map[string]Summary `json:"metrics"` // by the names of the metrics
+	Scoring float64            `json:"scoring,omitempty"` // money for the models of metrics and of simulated users
+	Metrics map[string]Summary `json:"metrics"`           // by the names of the metrics
 }
 
 // Change is the difference of a metric from the baseline.
@@ -153,6 +154,7 @@ func (x *execution) variantReport(variant int, v *spec.Variant) VariantReport {
 		out.Usage.Input += r.Usage.Input
 		out.Usage.Output += r.Usage.Output
 		out.Usage.Money += r.Usage.Money
+		out.Scoring += r.Scoring
 		for _, m := range r.Usage.Unpriced {
 			if !slices.Contains(out.Usage.Unpriced, m) {
 				out.Usage.Unpriced = append(out.Usage.Unpriced, m)

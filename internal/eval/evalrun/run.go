@@ -29,6 +29,7 @@ type Result struct {
 	Error   string                     `json:"error,omitempty"`        // why the row failed
 	Scores  map[string]*Score          `json:"scores"`                 // by the names of the metrics
 	Usage   Usage                      `json:"usage"`                  // of the models, without those of metrics
+	Scoring float64                    `json:"scoring,omitempty"`      // money for the models of metrics and of a simulated user
 	Seconds float64                    `json:"seconds"`                // the duration
 }
 
@@ -43,9 +44,10 @@ type execution struct {
 	miss    float64   // the probability that an interval may miss the true mean
 	journal *journal
 
-	mu   sync.Mutex
-	done int
-	err  error // of the journal
+	mu    sync.Mutex
+	spent float64 // money
+	done  int
+	err   error // of the journal
 }
 
 // group is the rows of a session in one trial, which are run one after the other.
@@ -74,6 +76,9 @@ func (e *Evaluation) Run(ctx context.Context) (report *Report, err error) {
 		return nil, err
 	}
 	begin := time.Now()
+	if err := x.checkPrices(); err != nil {
+		return nil, errors.Join(err, x.journal.close())
+	}
 	x.runUntil(ctx)
 	if err := x.saveRecordings(); err != nil {
 		return nil, errors.Join(err, x.journal.close())
@@ -200,10 +205,11 @@ func (x *execution) run(ctx context.Context, sessions [][]int) {
 			x.results[x.index(g.variant, row, g.trial)] = nil // a session is repeated as a whole
 		}
 	}
-	x.done = 0
+	x.done, x.spent = 0, 0
 	for _, r := range x.results {
 		if r != nil {
 			x.done++
+			x.spent += r.Usage.Money + r.Scoring
 		}
 	}
 	work := make(chan group)
@@ -211,7 +217,9 @@ func (x *execution) run(ctx context.Context, sessions [][]int) {
 	for range min(max(x.config.Workers, 1), max(len(todo), 1)) {
 		workers.Go(func() {
 			for g := range work {
-				x.group(ctx, g)
+				if !x.isSpent() {
+					x.group(ctx, g)
+				}
 			}
 		})
 	}
@@ -236,6 +244,7 @@ func (x *execution) group(ctx context.Context, g group) {
 			return // the results may be those of the interruption
 		}
 		x.mu.Lock()
+		x.spent += results[i].Usage.Money + results[i].Scoring
 		x.done++
 		if x.config.Progress != nil {
 			x.config.Progress(x.done, len(x.results))
@@ -287,7 +296,7 @@ func (x *execution) row(ctx context.Context, variant, index, trial int, p *place
 	begin := time.Now()
 	var outputs map[string]any
 	var with *conversation
-	cited := &passages{}
+	cited, spent := &passages{}, 0.0
 	err := p.err
 	switch {
 	case err != nil:
@@ -307,10 +316,14 @@ func (x *execution) row(ctx context.Context, variant, index, trial int, p *place
 			r.Outputs[id] = value.JSON(out)
 		}
 	}
+	if with != nil {
+		spent = with.spent
+	}
 	for _, m := range x.metrics {
-		s := &sample{inputs: given, usage: r.Usage, seconds: r.Seconds, judges: x.judges, recorded: p.recorded, with: with, outputs: outputs, cited: cited.all()}
+		s := &sample{spent: &spent, inputs: given, usage: r.Usage, seconds: r.Seconds, judges: x.judges, recorded: p.recorded, with: with, outputs: outputs, cited: cited.all()}
 		r.Scores[m.declared.Name()] = x.score(ctx, m, row, r, s, outputs)
 	}
+	r.Scoring = spent
 	return r
 }
 

@@ -128,3 +128,41 @@ func TestEvaluate_Until(t *testing.T) {
 		t.Errorf("%d rows, warnings %q", all.Rows, all.Warnings)
 	}
 }
+
+// TestEvaluate_Budget checks that an evaluation ends when the money is spent, with rows of a random order that are finished.
+func TestEvaluate_Budget(t *testing.T) {
+	rows := "question,expected\n"
+	for range 40 {
+		rows += "two,2\n"
+	}
+	dir := folder(t, map[string]string{"rows.csv": rows})
+	one, err := evaluate(t, dir, evalrun.Config{Data: "rows.csv", Limit: 1})
+	testkit.Must(t, err)
+	cost := one.Variants[0].Usage.Money
+	variants := []string{"id: base", "id: other"}
+	r, err := evaluate(t, dir, evalrun.Config{Data: "rows.csv", Workers: 1, Budget: 10.5 * cost, Variants: variants})
+	testkit.Must(t, err)
+	if want := fmt.Sprintf("--budget %v is spent with 5 of 40 rows", 10.5*cost); cost == 0 || r.Rows != 5 || r.Of != 40 || len(r.Results) != 10 || len(r.Warnings) != 1 || r.Warnings[0] != want || r.Results[4].Row <= 5 {
+		t.Errorf("%d of %d rows, %d results, warnings %q, want %q", r.Rows, r.Of, len(r.Results), r.Warnings, want)
+	}
+	r, err = evaluate(t, dir, evalrun.Config{Data: "rows.csv", Workers: 1, Budget: 1000 * cost, Until: 0.01})
+	testkit.Must(t, err)
+	if r.Rows != 40 || len(r.Warnings) != 1 || !strings.HasPrefix(r.Warnings[0], "--until 0.01 is not reached with all 40 rows") {
+		t.Errorf("%d rows, warnings %q", r.Rows, r.Warnings)
+	}
+	r, err = evaluate(t, dir, evalrun.Config{Data: "rows.csv", Workers: 1, Budget: 3.5 * cost, Until: 0.01})
+	testkit.Must(t, err)
+	if r.Rows != 4 || len(r.Warnings) != 2 || !strings.HasPrefix(r.Warnings[1], "--until 0.01 is not reached with 4 rows") {
+		t.Errorf("%d rows, warnings %q", r.Rows, r.Warnings)
+	}
+	if _, err := evaluate(t, dir, evalrun.Config{Data: "rows.csv", Workers: 1, Budget: cost / 2, Variants: variants}); err == nil || !strings.HasSuffix(err.Error(), "is spent before one session is finished") {
+		t.Errorf("half of a row: %v", err)
+	}
+	unpriced := strings.Replace(application, "provider: mock, prices: {input: 1000000, output: 2000000}, rules", "provider: openai, model_id: an-unknown-one, offline: terse, rules", 1)
+	unpriced = strings.Replace(unpriced, ", rules: [{match: 'two', text: '2'}", "}\n  - {type: Model, id: unused, provider: mock, rules: [{match: 'two', text: '2'}", 1)
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, "app.qtype.yaml"), []byte(unpriced), 0o600))
+	var usage *evalrun.UsageError
+	if _, err := evaluate(t, dir, evalrun.Config{Data: "rows.csv", Budget: 1}); !errors.As(err, &usage) || usage.Reason != "--budget: model writer has no prices: declare them" {
+		t.Errorf("a model without prices: %v", err)
+	}
+}

@@ -3,10 +3,12 @@ package evalrun
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // firstLook is the number of sessions after which the intervals are looked at for the first time. Each look has
@@ -25,15 +27,19 @@ func looks(all int) []int {
 // runUntil runs the rows. With Config.Until it ends when the intervals are narrow enough: sessions are run in a
 // random order that is always the same, so that those before a look are a sample of all. Each of k looks could end
 // the evaluation at an interval that is narrow by chance, so each interval may miss with a k-th of the probability.
+// With Config.Budget it ends when the money is spent, with the sessions of this order that are finished.
 func (x *execution) runUntil(ctx context.Context) {
 	sessions := x.sessions()
-	if x.config.Until == 0 {
+	if x.config.Until == 0 && x.config.Budget == 0 {
 		x.run(ctx, sessions)
 		return
 	}
 	random := rand.New(rand.NewPCG(seed1, seed2))
 	random.Shuffle(len(sessions), func(i, j int) { sessions[i], sessions[j] = sessions[j], sessions[i] })
-	planned := looks(len(sessions))
+	planned := []int{len(sessions)}
+	if x.config.Until > 0 {
+		planned = looks(len(sessions))
+	}
 	x.miss = alpha / float64(len(planned))
 	for _, n := range planned {
 		x.run(ctx, sessions[:n])
@@ -41,15 +47,95 @@ func (x *execution) runUntil(ctx context.Context) {
 			return
 		}
 		data, results := x.data, x.results
-		x.keep(slices.Concat(sessions[:n]...))
-		width, of := x.widest()
-		switch {
-		case width <= x.config.Until:
+		finished := x.finished(sessions[:n])
+		if len(finished) == 0 {
+			x.err = fmt.Errorf("--budget %v is spent before one session is finished", x.config.Budget)
 			return
-		case n == len(sessions):
-			x.warnings = append(x.warnings, fmt.Sprintf("--until %v is not reached with all %s: the interval of %s is ±%.3f", x.config.Until, textfmt.Count(int64(len(data.rows)), "row"), of, width))
+		}
+		x.keep(slices.Concat(finished...))
+		if x.isEnd(len(finished) < n, n == len(sessions), len(data.rows)) {
+			return
 		}
 		x.data, x.results = data, results
+	}
+}
+
+// isEnd reports whether the evaluation ends with the rows that are kept, of all of the data, and warns if it is not what was asked for.
+func (x *execution) isEnd(spent, last bool, all int) bool {
+	width, of := x.widest()
+	if x.config.Until > 0 && width <= x.config.Until {
+		return true
+	}
+	if spent {
+		x.warnings = append(x.warnings, fmt.Sprintf("--budget %v is spent with %s of %s", x.config.Budget, textfmt.Thousands(len(x.data.rows)), textfmt.Count(int64(all), "row")))
+	}
+	if x.config.Until > 0 && (spent || last) {
+		with := textfmt.Count(int64(len(x.data.rows)), "row")
+		if !spent {
+			with = "all " + with
+		}
+		x.warnings = append(x.warnings, fmt.Sprintf("--until %v is not reached with %s: the interval of %s is ±%.3f", x.config.Until, with, of, width))
+	}
+	return spent || last
+}
+
+// finished returns the sessions whose rows have results of all variants and trials.
+func (x *execution) finished(sessions [][]int) (all [][]int) {
+	for _, rows := range sessions {
+		if len(x.groups([][]int{rows})) == 0 {
+			all = append(all, rows)
+		}
+	}
+	return all
+}
+
+// isSpent reports whether the budget is.
+func (x *execution) isSpent() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.config.Budget > 0 && x.spent >= x.config.Budget
+}
+
+// checkPrices reports a model whose cost is not known, so that no budget can be kept.
+func (x *execution) checkPrices() error {
+	if x.config.Budget == 0 {
+		return nil
+	}
+	for m := range x.called() {
+		if m.Base().CallPrices() == nil && !m.Base().IsMock() {
+			return &UsageError{fmt.Sprintf("--budget: model %s has no prices: declare them", m.EntityID())}
+		}
+	}
+	return nil
+}
+
+// called returns the models that the evaluation calls.
+func (x *execution) called() iter.Seq[spec.ModelEntity] {
+	return func(yield func(spec.ModelEntity) bool) {
+		var all []spec.ModelEntity
+		for _, v := range x.variants {
+			for _, f := range v.program.App.Flows {
+				if f.ID != x.flow.ID {
+					continue
+				}
+				for s := range f.Plan().All() {
+					all = append(all, s.Models()...)
+				}
+			}
+		}
+		for _, m := range x.metrics {
+			all = append(all, m.models()...)
+		}
+		for _, u := range x.users {
+			if u.Model != nil {
+				all = append(all, u.Model)
+			}
+		}
+		for _, m := range all {
+			if !yield(m) {
+				return
+			}
+		}
 	}
 }
 

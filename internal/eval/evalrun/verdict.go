@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/model"
@@ -87,12 +88,24 @@ func (j *judges) ask(ctx context.Context, judge *spec.Model, s *sample, instruct
 	if err != nil {
 		return err
 	}
+	if s.spent != nil {
+		*s.spent += chargeOf(judge, answer)
+	}
 	given := value.AnswerText(answer.Message.Text())
 	from, end := strings.Index(given, "{"), strings.LastIndex(given, "}")
 	if from < 0 || end < from || json.Unmarshal([]byte(given[from:end+1]), to) != nil {
 		return unreadable(given)
 	}
 	return nil
+}
+
+// chargeOf returns the money for an answer; 0 for a model without prices.
+func chargeOf(m *spec.Model, r *model.Response) float64 {
+	prices := m.CallPrices()
+	if prices == nil {
+		return 0
+	}
+	return r.Usage.Charge(prices, time.Now())
 }
 
 func unreadable(answer string) error {

@@ -39,7 +39,7 @@ func (r *Report) Text(w io.Writer) error {
 	b.WriteByte('\n')
 	for _, v := range r.Variants {
 		fmt.Fprintf(&b, "%s: %s done, %s failed, tokens %s in, %s out%s\n", terminal.Clean(v.ID), textfmt.Thousands(r.Rows*max(r.Trials, 1)-v.Failed), textfmt.Thousands(v.Failed),
-			textfmt.Thousands(v.Usage.Input), textfmt.Thousands(v.Usage.Output), money(v.Usage))
+			textfmt.Thousands(v.Usage.Input), textfmt.Thousands(v.Usage.Output), money(v.Usage)+scoring(v))
 	}
 	for _, w := range r.Warnings {
 		fmt.Fprintf(&b, "warning: %s\n", terminal.Clean(w))
@@ -49,6 +49,14 @@ func (r *Report) Text(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// scoring returns what judges and simulated users have cost.
+func scoring(v VariantReport) string {
+	if v.Scoring == 0 {
+		return ""
+	}
+	return ", scoring " + formatValue("money", v.Scoring)
 }
 
 func money(u Usage) string {
