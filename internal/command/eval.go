@@ -40,7 +40,7 @@ type evalCommand struct {
 const defaultWorkers = 4
 
 func newEval(s *cli.Streams) *cobra.Command {
-	e := &evalCommand{Streams: s, clients: appflags.NewClients(s), format: cli.NewEnumFlag("text", "json"), gate: cli.NewEnumFlag(string(evalrun.GateProven), string(evalrun.GateMean))}
+	e := &evalCommand{Streams: s, clients: appflags.NewClients(s), format: cli.NewEnumFlag("text", "json", "junit", "markdown"), gate: cli.NewEnumFlag(string(evalrun.GateProven), string(evalrun.GateMean))}
 	c := &cobra.Command{
 		Use:   "eval APP",
 		Short: "Score a flow on a data set, and compare variants",
@@ -207,13 +207,17 @@ func (e *evalCommand) show(r *qtype.EvaluationReport) error {
 	switch {
 	case e.format.Value == "json":
 		show = r.JSON
+	case e.format.Value == "junit":
+		show = r.JUnit
+	case e.format.Value == "markdown":
+		show = r.Markdown
 	case e.log.Quiet:
 		show = r.WriteViolations
 	}
 	if err := show(e.Out); err != nil {
 		return err
 	}
-	if e.log.Quiet || e.format.Value == "json" { // the text has them
+	if e.log.Quiet || e.format.Value == "json" || e.format.Value == "junit" { // the others have them
 		for _, w := range r.Warnings {
 			fmt.Fprintln(e.Err, "warning:", terminal.Clean(w))
 		}

@@ -109,26 +109,29 @@ type (
 		Failures int          `xml:"failures,attr"`
 		Errors   int          `xml:"errors,attr"`
 		Time     string       `xml:"time,attr"`
-		Suites   []junitSuite `xml:"testsuite"`
+		Suites   []JUnitSuite `xml:"testsuite"`
 	}
-	junitSuite struct {
+	// JUnitSuite are the cases of a file.
+	JUnitSuite struct {
 		Name     string      `xml:"name,attr"`
 		Tests    int         `xml:"tests,attr"`
 		Failures int         `xml:"failures,attr"`
 		Errors   int         `xml:"errors,attr"`
 		Time     string      `xml:"time,attr"`
-		Cases    []junitCase `xml:"testcase"`
+		Cases    []JUnitCase `xml:"testcase"`
 	}
-	junitCase struct {
+	// JUnitCase is a test, or a metric of an evaluation.
+	JUnitCase struct {
 		Name    string        `xml:"name,attr"`
 		Class   string        `xml:"classname,attr"`
-		File    string        `xml:"file,attr"`
+		File    string        `xml:"file,attr,omitempty"`
 		Line    int           `xml:"line,attr,omitempty"`
 		Time    string        `xml:"time,attr"`
-		Failure *junitFailure `xml:"failure"`
-		Error   *junitFailure `xml:"error"`
+		Failure *JUnitFailure `xml:"failure"`
+		Error   *JUnitFailure `xml:"error"`
 	}
-	junitFailure struct {
+	// JUnitFailure is why a case has failed.
+	JUnitFailure struct {
 		Message string `xml:"message,attr"`
 		Type    string `xml:"type,attr"`
 		Text    string `xml:",chardata"`
@@ -138,35 +141,50 @@ type (
 // JUnit writes a JUnit report. A file that could not be run is a test case with an
 // error.
 func JUnit(w io.Writer, reports []Report) error {
-	var all junitSuites
+	var suites []JUnitSuite
 	var total time.Duration
 	for _, r := range reports {
-		s := junitSuite{Name: r.Path}
+		s := JUnitSuite{Name: r.Path}
 		var took time.Duration
 		if r.Diagnostics.Errors() > 0 {
-			c := junitCase{Name: "the file can be run", Class: r.Path, File: r.Path, Time: formatSeconds(0)}
+			c := JUnitCase{Name: "the file can be run", Class: r.Path, File: r.Path, Time: formatSeconds(0)}
 			c.Error = junitFailureOf(r.Diagnostics)
-			s.Errors++
 			s.Cases = append(s.Cases, c)
 		}
 		for _, o := range r.Outcomes {
 			took += o.Took
-			c := junitCase{Name: o.Name, Class: r.Path, File: r.Path, Line: o.Position.Start.Line, Time: formatSeconds(o.Took)}
+			c := JUnitCase{Name: o.Name, Class: r.Path, File: r.Path, Line: o.Position.Start.Line, Time: formatSeconds(o.Took)}
 			if !o.Passed() {
 				c.Failure = junitFailureOf(o.Diagnostics)
 				if o.Details != "" {
 					c.Failure.Text += "\n" + o.Details
 				}
-				s.Failures++
 			}
 			s.Cases = append(s.Cases, c)
 		}
-		s.Tests, s.Time = len(s.Cases), formatSeconds(took)
-		all.Tests, all.Failures, all.Errors = all.Tests+s.Tests, all.Failures+s.Failures, all.Errors+s.Errors
+		s.Time = formatSeconds(took)
 		total += took
-		all.Suites = append(all.Suites, s)
+		suites = append(suites, s)
 	}
-	all.Time = formatSeconds(total)
+	return WriteJUnit(w, total, suites...)
+}
+
+// WriteJUnit writes suites, whose cases are counted, as a JUnit report.
+func WriteJUnit(w io.Writer, took time.Duration, suites ...JUnitSuite) error {
+	all := junitSuites{Time: formatSeconds(took), Suites: suites}
+	for i := range all.Suites {
+		s := &all.Suites[i]
+		s.Tests, s.Failures, s.Errors = len(s.Cases), 0, 0
+		for _, c := range s.Cases {
+			if c.Failure != nil {
+				s.Failures++
+			}
+			if c.Error != nil {
+				s.Errors++
+			}
+		}
+		all.Tests, all.Failures, all.Errors = all.Tests+s.Tests, all.Failures+s.Failures, all.Errors+s.Errors
+	}
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err
 	}
@@ -180,13 +198,13 @@ func JUnit(w io.Writer, reports []Report) error {
 }
 
 // junitFailureOf returns the first error, with all diagnostics as its text: warnings can precede it.
-func junitFailureOf(diagnostics diag.List) *junitFailure {
+func junitFailureOf(diagnostics diag.List) *JUnitFailure {
 	first := diagnostics[max(0, slices.IndexFunc(diagnostics, func(d diag.Diagnostic) bool { return d.Severity == diag.Error }))]
 	var lines []string
 	for _, f := range diagnostics {
 		lines = append(lines, f.Error())
 	}
-	return &junitFailure{Message: first.Message, Type: first.Code, Text: strings.Join(lines, "\n")}
+	return &JUnitFailure{Message: first.Message, Type: first.Code, Text: strings.Join(lines, "\n")}
 }
 
 func formatSeconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
