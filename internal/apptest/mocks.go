@@ -39,7 +39,7 @@ func (c *checker) checkToolMocks(mocks []*spec.ToolMock, state []mockstate.Table
 	tools := allTools(c.app)
 	for _, t := range NonNil(mocks) {
 		c.checkID(SpanOf(t, "id"), "tool", t.ID, spec.IDs(tools))
-		if i := slices.IndexFunc(tools, func(d spec.Tool) bool { return d.EntityID() == t.ID }); i >= 0 && t.Position().Complete() && !failing {
+		if i := slices.IndexFunc(tools, func(d spec.Tool) bool { return d.EntityID() == t.ID }); i >= 0 && t.Position().Complete() && !failing && len(mockstate.References(t.Result)) == 0 {
 			c.checkResult(t, tools[i])
 		}
 		_, result := t.Position().Lookup("result")
@@ -56,7 +56,7 @@ func (c *checker) checkToolMocks(mocks []*spec.ToolMock, state []mockstate.Table
 func (c *checker) checkResult(t *spec.ToolMock, of spec.Tool) {
 	field, set := t.Position().Lookup("result")
 	outputs, declared := of.Results()
-	if !set || !declared || len(outputs) == 0 || t.Result == nil || len(mockstate.References(t.Result)) > 0 {
+	if !set || !declared || len(outputs) == 0 || t.Result == nil {
 		return
 	}
 	object, isObject := t.Result.(map[string]any)

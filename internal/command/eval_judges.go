@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -66,24 +67,27 @@ func (j *judgeCheckCommand) run(ctx context.Context) (err error) {
 	case err != nil:
 		return err
 	}
-	if j.format.Value == "json" {
-		if err := textfmt.WriteJSON(j.Out, reports); err != nil {
-			return err
-		}
-	} else {
-		for i, r := range reports {
-			if i > 0 {
-				if _, err := j.Out.Write([]byte("\n")); err != nil {
-					return err
-				}
-			}
-			if err := r.Text(j.Out); err != nil {
-				return err
-			}
-		}
+	if err := j.show(reports); err != nil {
+		return err
 	}
 	if slices.ContainsFunc(reports, func(r *qtype.JudgeReport) bool { return len(r.Violations) > 0 }) {
 		return cli.ErrSilent
+	}
+	return nil
+}
+
+// show writes the reports to standard output.
+func (j *judgeCheckCommand) show(reports []*qtype.JudgeReport) error {
+	if j.format.Value == "json" {
+		return textfmt.WriteJSON(j.Out, reports)
+	}
+	for i, r := range reports {
+		if i > 0 {
+			fmt.Fprintln(j.Out)
+		}
+		if err := r.Text(j.Out); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -130,12 +130,7 @@ func (c *checker) metric(m *spec.Metric, row spec.MetricRow) {
 			c.list.Add(ruleInvalid.At(spanOf(m, "value"), "the metric has expected and value").WithHint("use one of them"))
 		}
 	}
-	switch users := len(c.evaluation.Users) > 0; {
-	case row.Name == "checks" && !users:
-		c.list.Add(ruleInvalid.At(spanOf(m, "type"), "the evaluation has no users whose checks could be met"))
-	case users && slices.Contains(row.Keys, "expected") && !made.Fixed && row.Name != "judge":
-		c.list.Add(ruleInvalid.At(spanOf(m, "type"), "simulated users have no column with an expected value").WithHint("set value: with the value for all users"))
-	}
+	c.forUsers(m, row, made.Fixed)
 	if len(c.list) > before || !m.Position().Complete(row.Required...) {
 		return
 	}
@@ -154,6 +149,16 @@ func (c *checker) metric(m *spec.Metric, row spec.MetricRow) {
 		return
 	}
 	c.evaluation.Metrics = append(c.evaluation.Metrics, made)
+}
+
+// forUsers reports a metric that users cannot have, or that only users have. fixed reports that the expected value is in the document.
+func (c *checker) forUsers(m *spec.Metric, row spec.MetricRow, fixed bool) {
+	switch users := len(c.evaluation.Users) > 0; {
+	case row.Name == "checks" && !users:
+		c.list.Add(ruleInvalid.At(spanOf(m, "type"), "the evaluation has no users whose checks could be met"))
+	case users && slices.Contains(row.Keys, "expected") && !fixed && row.Name != "judge":
+		c.list.Add(ruleInvalid.At(spanOf(m, "type"), "simulated users have no column with an expected value").WithHint("set value: with the value for all users"))
+	}
 }
 
 // judges checks the chat models of a metric and what they decide.
