@@ -260,12 +260,14 @@ func StoreFailed(err *steps.Error) *memory.StoreError {
 
 // OutageLasts returns the error of a server that was away for longer than WithOutage permits, nil if a row did not fail
 // or failed for another reason.
-func OutageLasts(err *steps.Error) *timer.OutageError {
+func OutageLasts(err *steps.Error) error {
 	if err == nil {
 		return nil
 	}
-	failure, _ := errors.AsType[*timer.OutageError](err)
-	return failure
+	if failure, away := errors.AsType[*timer.OutageError](err); away {
+		return failure
+	}
+	return nil
 }
 
 // liveSlots returns the slots that are read from the start of a segment on, by its
