@@ -15,6 +15,14 @@ type cmap struct {
 	spaces []codeSpace
 	text   map[uint32]string // codes with the length of the code in the upper byte
 	ranges []codeRange
+	glyphs []glyphRange // of the CMap of an encoding
+}
+
+// glyphRange maps successive codes to successive glyphs.
+type glyphRange struct {
+	low, high uint32
+	length    int
+	first     uint32
 }
 
 type codeSpace struct {
@@ -32,7 +40,7 @@ type codeRange struct {
 // maxMappings is the maximum number of mappings of a font.
 const maxMappings = 200_000
 
-// parseCMap reads a ToUnicode map.
+// parseCMap reads a ToUnicode map, or the CMap of an encoding.
 func parseCMap(data []byte) *cmap {
 	m := &cmap{text: map[uint32]string{}}
 	l := &lexer{data: data}
@@ -44,6 +52,10 @@ func parseCMap(data []byte) *cmap {
 			m.chars(l)
 		case keyword("beginbfrange"):
 			m.bfRanges(l)
+		case keyword("begincidchar"):
+			m.glyphRanges(l, false)
+		case keyword("begincidrange"):
+			m.glyphRanges(l, true)
 		}
 	}
 	return m
@@ -98,6 +110,32 @@ func (m *cmap) bfRanges(l *lexer) {
 			}
 		}
 	}
+}
+
+// glyphRanges reads ranges of codes, or codes, with the first glyph.
+func (m *cmap) glyphRanges(l *lexer, isRange bool) {
+	for len(m.glyphs) < maxMappings {
+		low, ok := l.next().(text)
+		high := low
+		if isRange && ok {
+			high, ok = l.next().(text)
+		}
+		first, ok2 := l.next().(float64)
+		if !ok || !ok2 || first < 0 {
+			return
+		}
+		m.glyphs = append(m.glyphs, glyphRange{codeOf(low), codeOf(high), len(low), uint32(first)})
+	}
+}
+
+// glyph returns the glyph of a code; the code itself if there is none.
+func (m *cmap) glyph(code uint32, length int) uint32 {
+	for _, r := range m.glyphs {
+		if code >= r.low && code <= r.high && length == r.length {
+			return r.first + code - r.low
+		}
+	}
+	return code
 }
 
 func codeOf(t text) uint32 {

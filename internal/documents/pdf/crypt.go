@@ -212,8 +212,11 @@ func (f *file) key256(d dict, password []byte) []byte {
 		if key := of(p, user, nil, "UE"); key != nil {
 			return key
 		}
+		if key := of(p, owner, user[:48], "OE"); key != nil {
+			return key
+		}
 	}
-	return of(password, owner, user[:48], "OE")
+	return nil
 }
 
 // hardenedHash is algorithm 2.B of ISO 32000-2. data is empty for a password of the users.
@@ -242,7 +245,7 @@ func hardenedHash(password, salt, data []byte) []byte {
 			h := sha512.Sum512(data)
 			k = h[:]
 		}
-		if round >= 63 && int(data[len(data)-1]) <= round-32 {
+		if round >= 63 && int(data[len(data)-1]) <= round-31 { // rounds are counted from 1
 			return k[:32]
 		}
 	}

@@ -17,6 +17,9 @@ type font struct {
 	utf16     bool               // codes are UTF-16
 	charset   xencoding.Encoding // codes are of a legacy charset; nil if not
 	unicode   *cmap              // the ToUnicode map; nil if there is none
+	codeMap   *cmap              // the CMap of a composite font that the file has; nil for another one
+	glyphs    map[int]string     // the characters of glyphs by the font program, if there is no ToUnicode map
+	glyphOf   []byte             // CIDToGIDMap; nil if glyphs have the numbers of their characters
 	encoding  encoding           // of a simple font
 	widths    map[uint32]float64 // in thousandths of the size
 	other     float64            // the width of codes without one
@@ -96,6 +99,7 @@ func (f *file) readEncoding(t *font, d dict, base string) {
 			t.encoding = symbolEncoding()
 		default:
 			f.builtinEncoding(t, f.dict(d["FontDescriptor"])["FontFile"])
+			f.compactEncoding(t, f.dict(d["FontDescriptor"])["FontFile3"])
 		}
 	}
 	at := 0
@@ -202,8 +206,58 @@ func (f *file) builtinEncoding(t *font, o object) {
 	}
 }
 
+// compactEncoding reads the encoding of a CFF font program.
+func (f *file) compactEncoding(t *font, o object) {
+	for code, glyph := range readCompact(f.bytesOf(o)).codes {
+		t.encoding[code] = glyphText(glyph)
+	}
+}
+
+// bytesOf returns the data of a stream; nil for another object.
+func (f *file) bytesOf(o object) []byte {
+	s, ok := f.resolve(o).(*stream)
+	if !ok {
+		return nil
+	}
+	data, err := f.decode(s)
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+// readProgram reads what the font program of a composite font says of its glyphs.
+func (f *file) readProgram(t *font, cid dict) {
+	t.glyphOf = f.bytesOf(cid["CIDToGIDMap"])
+	descriptor := f.dict(cid["FontDescriptor"])
+	if data := f.bytesOf(descriptor["FontFile2"]); data != nil {
+		t.glyphs = program(data).characters()
+		return
+	}
+	data := f.bytesOf(descriptor["FontFile3"])
+	if t.glyphs = program(data).characters(); t.glyphs != nil {
+		return
+	}
+	t.glyphs = map[int]string{}
+	for i, glyph := range readCompact(data).names {
+		t.glyphs[i] = glyphText(glyph)
+	}
+}
+
+// glyphText returns the character of a glyph by the font program; empty if it is not known.
+func (t *font) glyphText(cid uint32) string {
+	glyph := int(cid)
+	if t.glyphOf != nil {
+		glyph = program(t.glyphOf).u16(2 * glyph)
+	}
+	return t.glyphs[glyph]
+}
+
 func (f *file) loadComposite(t *font, d dict) {
 	t.composite, t.other = true, 1000
+	if data := f.bytesOf(d["Encoding"]); data != nil {
+		t.codeMap = parseCMap(data)
+	}
 	cmapName := string(nameOf(f.resolve(d["Encoding"])))
 	t.vertical = strings.HasSuffix(cmapName, "-V")
 	t.charset, t.utf16 = charsetOf(cmapName)
@@ -214,6 +268,9 @@ func (f *file) loadComposite(t *font, d dict) {
 	cid := f.dict(descendants[0])
 	if n, ok := f.resolve(cid["DW"]).(float64); ok {
 		t.other = n
+	}
+	if t.unicode == nil && t.charset == nil && !t.utf16 {
+		f.readProgram(t, cid)
 	}
 	if t.charset != nil || t.utf16 { // widths are by glyph, which only the CMap knows
 		return
@@ -254,7 +311,11 @@ func (t *font) codes(s text) []code {
 	for len(s) > 0 {
 		n := min(t.length(s), len(s))
 		value := codeOf(s[:n])
-		c := code{width: t.width(value), space: n == 1 && value == ' '}
+		cid := value
+		if t.codeMap != nil {
+			cid = t.codeMap.glyph(value, n)
+		}
+		c := code{width: t.width(cid), space: n == 1 && value == ' '}
 		known := false
 		if t.unicode != nil {
 			c.text, known = t.unicode.lookup(value, n)
@@ -270,6 +331,8 @@ func (t *font) codes(s text) []code {
 			if b, err := t.charset.NewDecoder().Bytes([]byte(s[:n])); err == nil {
 				c.text = string(b)
 			}
+		default:
+			c.text = t.glyphText(cid)
 		}
 		if t.charset != nil && n == 1 {
 			c.width = 0.5
@@ -310,6 +373,13 @@ func (t *font) length(s text) int {
 			return 1
 		}
 		return 2
+	}
+	if t.codeMap != nil {
+		for _, space := range t.codeMap.spaces {
+			if c := codeOf(s[:min(space.length, len(s))]); c >= space.low && c <= space.high && space.length > 0 {
+				return space.length
+			}
+		}
 	}
 	if t.unicode != nil && !t.utf16 {
 		for _, space := range t.unicode.spaces {

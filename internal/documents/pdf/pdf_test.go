@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"compress/zlib"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -211,4 +213,115 @@ func FuzzRead(f *testing.F) {
 			t.Error("no pages and no error")
 		}
 	})
+}
+
+// TestHardenedHash: the number of rounds follows from the last byte; of these one is at the limit.
+func TestHardenedHash(t *testing.T) {
+	user := hexBytes(t, "ae700c793d687882958ce411fed797a6364e182dc4cb8c3819d347b9d577c3526d9fd5c2b9fe54cfed6539accc53ac28")
+	owner := hexBytes(t, "57c08f4d2b7e02a2eb6deabf903267643bd971f5201ed5e1865311001c05d012e7a9dea18e3de1aa35675d0069944da1")
+	if got := hardenedHash([]byte("asdfzxcv"), user[32:40], nil); !bytes.Equal(got, user[:32]) {
+		t.Errorf("the password of users: %x", got)
+	}
+	if got := hardenedHash(nil, owner[32:40], user); !bytes.Equal(got, owner[:32]) {
+		t.Errorf("the password of the owner: %x", got)
+	}
+	f := &file{trailer: dict{}}
+	d := dict{"R": 6.0, "U": text(user), "O": text(owner), "UE": text(hexBytes(t, "557c4e6be3cc2bd0166a1b1ab3b0e09d6f0e3f5d17d305925c7055116ac14c6c")), "OE": text(hexBytes(t, "ec81dd84bd5492acdcd5f82cd3093427d2db0eace3789f0f39c65ebea10253dd"))}
+	if a, b := f.key256(d, nil), f.key256(d, []byte("asdfzxcv")); a == nil || !bytes.Equal(a, b) {
+		t.Errorf("the keys by both passwords: %x, %x", a, b)
+	}
+	if got := f.key256(d, []byte("Asdfzxcv")); got == nil || !bytes.Equal(got, f.key256(d, nil)) {
+		t.Error("the file opens without a password")
+	}
+}
+
+func hexBytes(t *testing.T, text string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// fontFile makes a TrueType font with one table of characters, for codes to glyphs.
+func fontFile(format string) string {
+	table := map[string]string{
+		"4":  "\x00\x04\x00\x20\x00\x00\x00\x04\x00\x04\x00\x01\x00\x00\x00\x42\xff\xff\x00\x00\x00\x41\xff\xff\xff\xc4\x00\x01\x00\x00\x00\x00",
+		"6":  "\x00\x06\x00\x0e\x00\x00\x00\x41\x00\x02\x00\x05\x00\x06",
+		"12": "\x00\x0c\x00\x00\x00\x00\x00\x1c\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x41\x00\x00\x00\x42\x00\x00\x00\x05",
+	}[format]
+	kind := map[string]string{"4": "\x00\x03\x00\x01", "6": "\x00\x01\x00\x00", "12": "\x00\x03\x00\x0a"}[format]
+	cmap := "\x00\x00\x00\x01" + kind + "\x00\x00\x00\x0c" + table
+	return "\x00\x01\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00cmap\x00\x00\x00\x00\x00\x00\x00\x1c" + string([]byte{0, 0, 0, byte(len(cmap))}) + cmap
+}
+
+// TestRead_FontPrograms: a font without a ToUnicode map has the characters of its program, through the CMap of its codes and
+// the map to its glyphs.
+func TestRead_FontPrograms(t *testing.T) {
+	const codes = "1 begincodespacerange <00> <7f> endcodespacerange 1 begincidrange <20> <21> 1 endcidrange 1 begincidchar <30> 2 endcidchar"
+	for _, format := range []string{"4", "6", "12"} {
+		for name, c := range map[string]struct{ content, encoding, toGlyph, want string }{
+			"identity": {"<00050006>", "/Identity-H", "/Identity", "AB"},
+			"map":      {"<00010002>", "/Identity-H", "9 0 R", "BA"},
+			"CMap":     {"<202130>", "10 0 R", "9 0 R", "BAA"},
+		} {
+			data := document("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+				"<</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>>>", streamObject("", "BT /F 12 Tf 10 700 Td "+c.content+" Tj ET"),
+				"<</Type/Font/Subtype/Type0/BaseFont/X/Encoding "+c.encoding+"/DescendantFonts[6 0 R]>>",
+				"<</Type/Font/Subtype/CIDFontType2/BaseFont/X/CIDToGIDMap "+c.toGlyph+"/FontDescriptor 7 0 R>>", "<</Type/FontDescriptor/FontFile2 8 0 R>>",
+				streamObject("", fontFile(format)), streamObject("", "\x00\x00\x00\x06\x00\x05"), streamObject("", codes))
+			if got := texts(read(t, data)); got != c.want {
+				t.Errorf("%s, format %s: %q", name, format, got)
+			}
+		}
+	}
+}
+
+// TestReadCompact: the names of glyphs, in order, in ranges and of further codes.
+func TestReadCompact(t *testing.T) {
+	index := func(items ...string) string {
+		out, at := string([]byte{0, byte(len(items)), 1, 1}), 1
+		for _, item := range items {
+			at += len(item)
+			out += string([]byte{byte(at)})
+		}
+		return out + strings.Join(items, "")
+	}
+	number := func(n int) string { return string([]byte{28, byte(n >> 8), byte(n)}) }
+	for name, c := range map[string]struct{ charset, encoding string }{
+		"lists":  {"\x00\x00\x22\x01\x87", "\x80\x02\x41\x42\x01\x43\x00\x6d"},
+		"ranges": {"\x01\x00\x22\x00\x01\x87\x00", "\x81\x01\x41\x01\x01\x43\x00\x6d"},
+	} {
+		head, dictSize := "\x01\x00\x04\x01"+index("X"), 3*3+3
+		at := len(head) + len(index(strings.Repeat(" ", dictSize))) + len(index("Ydieresis.alt")) + len("\x00\x00")
+		glyphs := index("a", "b", "c")
+		top := number(at+len(glyphs)) + "\x0f" + number(at+len(glyphs)+len(c.charset)) + "\x10" + number(at) + "\x11"
+		got := readCompact([]byte(head + index(top) + index("Ydieresis.alt") + "\x00\x00" + glyphs + c.charset + c.encoding))
+		if want := []string{".notdef", "A", "Ydieresis.alt"}; !slices.Equal(got.names, want) || got.codes[0x41] != "A" || got.codes[0x42] != "Ydieresis.alt" || got.codes[0x43] != "fi" {
+			t.Errorf("%s: %q, %v", name, got.names, got.codes)
+		}
+	}
+}
+
+// FuzzProgram: no font program fails.
+func FuzzProgram(f *testing.F) {
+	for _, format := range []string{"4", "6", "12"} {
+		f.Add([]byte(fontFile(format)))
+	}
+	f.Fuzz(func(_ *testing.T, data []byte) {
+		program(data).characters()
+		readCompact(data)
+	})
+}
+
+// texts returns the text of a document, a line for each block.
+func texts(doc *Document) string {
+	var lines []string
+	for _, p := range doc.Pages {
+		for _, b := range p.Blocks {
+			lines = append(lines, b.Text)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
