@@ -6,6 +6,7 @@ package part
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/memory/store"
@@ -23,7 +24,19 @@ type Part struct{ add func(*runtime.Parts) error }
 // accesses files and servers when they are first used.
 func Store(name, doc string, open func(address string) (store.Store, error)) Part {
 	return Part{func(p *runtime.Parts) error {
-		p.Stores[name] = func(address string, _ func(string)) (store.Store, error) { return open(address) }
+		if open == nil {
+			return fmt.Errorf("store type %q: there is no function that opens a store", name)
+		}
+		p.Stores[name] = func(address string, _ func(string)) (made store.Store, err error) {
+			err = spec.Guard("its type "+name, func() (err error) {
+				made, err = open(address)
+				return err
+			})
+			if err == nil && made == nil {
+				err = fmt.Errorf("its type %s returned no store", name)
+			}
+			return made, err
+		}
 		return p.Language.AddStore(spec.StoreType{Name: name, Doc: doc})
 	}}
 }
@@ -35,7 +48,10 @@ func Provider(row spec.Provider, chat func(model.Connection) (model.Chat, error)
 	return Part{func(p *runtime.Parts) error {
 		row.NoChat, row.Embeddings = chat == nil, embedder != nil
 		p.Models[row.Name] = provider.Own(chat, embedder)
-		return p.Language.AddProvider(row)
+		if err := p.Language.AddProvider(row); err != nil || chat != nil || embedder != nil {
+			return err
+		}
+		return fmt.Errorf("provider %q: there is no function that makes models", row.Name)
 	}}
 }
 
@@ -65,7 +81,10 @@ func Step[T any, P interface {
 // Add adds parts to a table, which it changes. A name that is used already is an error.
 func Add(to *runtime.Parts, parts ...Part) error {
 	to.Language = to.Language.Clone()
-	for _, p := range parts {
+	for i, p := range parts {
+		if p.add == nil {
+			return fmt.Errorf("part %d is the zero value", i+1)
+		}
 		if err := p.add(to); err != nil {
 			return err
 		}

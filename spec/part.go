@@ -25,6 +25,16 @@ type Ruled interface {
 	Rules() []PartRule
 }
 
+// Guard calls a function of another module and returns a panic of it as an error. What is its name in the error.
+func Guard(what string, f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%s panicked: %v", what, p)
+		}
+	}()
+	return f()
+}
+
 // CallLimit returns how often a step of another module calls its models for a row at most: the sum of the tags `calls` of its
 // references to models, each of which is a number or the key that has it.
 func CallLimit(s Step) int64 {
@@ -57,12 +67,19 @@ func checkPart(n Node) error {
 	if err := checkDocs(t); err != nil {
 		return err
 	}
+	if err := checkKeys(t); err != nil {
+		return err
+	}
 	if s, isStep := n.(Step); isStep {
-		if _, err := Signatures(s); err != nil {
+		if err := checkSignatures(s); err != nil {
 			return err
 		}
-		if RowsOf(s) == RowsBatch {
+		switch rows := RowsOf(s); rows {
+		case RowsOne, RowsMany:
+		case RowsBatch:
 			return fmt.Errorf("a step of another module cannot work on groups of rows")
+		default:
+			return fmt.Errorf("the tag rows of the base cannot be %q; it is many, or there is none", rows)
 		}
 		if err := checkCalls(reflect.ValueOf(n).Elem()); err != nil {
 			return err
@@ -73,6 +90,9 @@ func checkPart(n Node) error {
 		for _, rule := range r.Rules() {
 			if rule.Code == "" || strings.Trim(rule.Code, "abcdefghijklmnopqrstuvwxyz-") != "" || slices.Contains(codes, rule.Code) || rule.Title == "" || rule.Doc == "" || rule.Broken == nil {
 				return fmt.Errorf("the rule %q has no new code of letters and hyphens, or no title, description or function", rule.Code)
+			}
+			if !slices.Contains(keysOf(t), rule.Key) {
+				return fmt.Errorf("the rule %q is about the key %q, which the type does not have", rule.Code, rule.Key)
 			}
 			codes = append(codes, rule.Code)
 		}

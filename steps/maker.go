@@ -8,6 +8,7 @@ import (
 
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // Maker is the declaration of a step of another module.
@@ -46,8 +47,16 @@ type Work struct {
 // Input returns the value of an input, counted from 0; nil if it is not set. Values are those of package value: a text is a string.
 func (w *Work) Input(i int) any { return w.inputs[i].orNull(w.row) }
 
-// Set sets an output, counted from 0, to a value that is converted to its type.
-func (w *Work) Set(i int, v any) error { return w.outputs[i].setCoerced(w.row, v) }
+// Set sets an output, counted from 0, to a value that is converted to its type. A value that does not fit is an error.
+func (w *Work) Set(i int, v any) error {
+	s := w.outputs[i]
+	fitting, err := value.Assign(s.of, value.FromGo(v))
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.of.ID, err)
+	}
+	s.write(w.row, fitting)
+	return nil
+}
 
 // Emit passes a copy of the row on. Steps with the tag rows:"many" call it for each row that they make; an error ends the step.
 func (w *Work) Emit() error {
@@ -99,9 +108,16 @@ type ownStep struct {
 
 // buildOwn builds a step of another module.
 func buildOwn(s Maker, env *Env) (Runner, error) {
-	process, err := s.Make(&Host{env: env, step: s})
-	if err != nil {
+	var process Process
+	err := spec.Guard("Make", func() (err error) {
+		process, err = s.Make(&Host{env: env, step: s})
+		return err
+	})
+	switch {
+	case err != nil:
 		return nil, err
+	case process == nil:
+		return nil, errors.New("Make returned no function")
 	}
 	own := &ownStep{process: process, many: spec.RowsOf(s) == spec.RowsMany, limit: spec.CallLimit(s)}
 	if own.inputs, err = env.slots(s.Common().Inputs); err == nil {

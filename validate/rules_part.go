@@ -44,9 +44,16 @@ func demandWord(d spec.Demand) string {
 // partRule returns the rule number i of a type of another module.
 func partRule(tag string, t reflect.Type, i int, declared spec.PartRule) rule {
 	return rule{code: tag + "/" + declared.Code, title: declared.Title, doc: declared.Doc, sample: sample{}, check: check{nodeType: t, run: func(p *ruleContext, n spec.Node) {
-		own := n.(spec.Ruled).Rules()[i]
-		if broken := own.Broken(); broken != "" {
-			p.report(placeOf(n, own.Key, "id"), "%s", broken)
+		broken := ""
+		err := spec.Guard("the rule", func() error {
+			broken = n.(spec.Ruled).Rules()[i].Broken()
+			return nil
+		})
+		if err != nil {
+			broken = err.Error()
+		}
+		if broken != "" {
+			p.report(placeOf(n, declared.Key, "id"), "%s", broken)
 		}
 	}}}
 }

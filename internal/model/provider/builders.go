@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"errors"
+	"fmt"
 	"net/url"
 	"path"
 	"strings"
@@ -46,9 +48,26 @@ func Own(chat func(model.Connection) (model.Chat, error), embedder func(model.Co
 		return model.Connection{Info: c.Info, BaseURL: c.BaseURL, Key: c.Key, Params: c.Params, Headers: c.Headers, HTTP: c.HTTP}
 	}
 	return Client{
-		chat:     func(_ spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) { return chat(connection(c)) },
-		embedder: func(_ spec.Model, c wire.Config) (model.Embedder, error) { return embedder(connection(c)) },
+		chat: func(_ spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
+			return made(chat, connection(c))
+		},
+		embedder: func(_ spec.Model, c wire.Config) (model.Embedder, error) { return made(embedder, connection(c)) },
 	}
+}
+
+// made calls the function of another module that makes a client. A panic, and nothing, are errors.
+func made[T comparable](newClient func(model.Connection) (T, error), to model.Connection) (client T, err error) {
+	err = spec.Guard("its provider", func() (err error) {
+		client, err = newClient(to)
+		return err
+	})
+	if err == nil && client == *new(T) {
+		err = errors.New("its provider returned no client")
+	}
+	if err != nil {
+		return client, fmt.Errorf("model %s: %w", to.Info.ID, err)
+	}
+	return client, nil
 }
 
 // Core returns the table of the providers of the core. The caller may add others.

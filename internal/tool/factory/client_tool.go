@@ -38,7 +38,15 @@ func (f *Factory) client(t *spec.ClientTool) (tool.Tool, error) {
 
 // own makes a tool of another module.
 func (f *Factory) own(t tool.Maker) (tool.Tool, error) {
-	run, err := t.Make(tool.Host{Secret: f.secret, Getenv: f.opts.Getenv, HTTP: func(s tool.Service) (*http.Client, error) { return tool.Client(s, f.opts.Options) }})
+	var run tool.ClientHandler
+	host := tool.Host{Secret: f.secret, Getenv: f.opts.Getenv, HTTP: func(s tool.Service) (*http.Client, error) { return tool.Client(s, f.opts.Options) }}
+	err := spec.Guard("Make", func() (err error) {
+		run, err = t.Make(host)
+		return err
+	})
+	if err == nil && run == nil {
+		err = errors.New("Make returned no function")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: %w", t.EntityID(), err)
 	}
