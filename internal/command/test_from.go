@@ -80,6 +80,9 @@ that do not change the result are left out.`,
 
 // make makes the test.
 func (t *testFromCommand) make(ctx context.Context, path string) (err error) {
+	if t.turn < 0 {
+		return terminal.Usagef("--turn cannot be %d: turns are counted from 1", t.turn)
+	}
 	file, err := t.file(path)
 	if err != nil {
 		return err

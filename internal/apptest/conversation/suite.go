@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/qtype-dev/qtype/internal/apptest"
+	"github.com/qtype-dev/qtype/internal/tool/factory"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -146,7 +147,7 @@ func (s *Source) Write(turns []*Turn) (string, error) {
 	for _, t := range slices.Backward(turns) { // the last answer to a question counts
 		test.Models[0].Rules = append(test.Models[0].Rules, rulesOf(t, test.Models[0].Rules)...)
 	}
-	test.Tools = simplified(test.Tools)
+	test.Tools = s.withUncalled(simplified(test.Tools))
 	last := &test.Turns[len(test.Turns)-1]
 	if last.Expect = s.Expect; !s.Expects() {
 		s.expectCalls(last, turns[len(turns)-1])
@@ -296,6 +297,19 @@ func simplified(tools []toolText) (kept []toolText) {
 	}
 	slices.SortStableFunc(kept, func(a, b toolText) int { return len(b.Arguments) - len(a.Arguments) })
 	return kept
+}
+
+// withUncalled adds mocks of the tools that start programs and were not called: a test of their flow needs them.
+func (s *Source) withUncalled(tools []toolText) []toolText {
+	for step := range s.Flow.Plan().All() {
+		for _, t := range step.Tools() {
+			id := t.EntityID()
+			if factory.Program(t) != "" && !slices.ContainsFunc(tools, func(m toolText) bool { return m.ID == id }) {
+				tools = append(tools, toolText{ID: id, Error: "the conversation has no call of this tool"})
+			}
+		}
+	}
+	return tools
 }
 
 // expectCalls adds what tools the turn has called.
