@@ -35,13 +35,14 @@ type outages struct {
 	warn  func(string)
 
 	mu      sync.Mutex
-	servers map[string]*outage // those that have failed
+	servers map[string]*outage // those that were called
 }
 
-// outage is the state of a server that was away at least once.
+// outage is the state of a server.
 type outage struct {
-	since   time.Time // zero if the server has answered since
-	answers int       // after its first failure
+	since       time.Time // zero if the server is not away
+	answers     int       // after its first one, or its first failure
+	hasAnswered bool
 }
 
 type outagesKey struct{}
@@ -104,7 +105,11 @@ func (o *outages) fail(server string, err error) (left time.Duration, answers in
 	}
 	if s.since.IsZero() {
 		s.since = time.Now()
-		o.warn(fmt.Sprintf("%v: rows wait for it, %s at most", err, o.limit))
+		hint := ""
+		if !s.hasAnswered {
+			hint = "; it has not answered in this run yet: is its address right?"
+		}
+		o.warn(fmt.Sprintf("%v: rows wait for it, %s at most%s", err, o.limit, hint))
 	}
 	return time.Until(s.since.Add(o.limit)), s.answers
 }
@@ -115,9 +120,11 @@ func (o *outages) end(server string) {
 	defer o.mu.Unlock()
 	s := o.servers[server]
 	if s == nil {
+		o.servers[server] = &outage{hasAnswered: true}
 		return
 	}
 	s.answers++
+	s.hasAnswered = true
 	if !s.since.IsZero() {
 		o.warn(fmt.Sprintf("%s answers again, after %s", server, time.Since(s.since).Round(time.Second)))
 		s.since = time.Time{}
