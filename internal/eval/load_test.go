@@ -66,6 +66,7 @@ func TestLoad_ReportsAllErrors(t *testing.T) {
 		"flow: [two]\nmetrics: [{type: similr}]\n":                                                {"QT105 flow: [two]"},
 		"flow: two\nmetrics: 3\n":                                                                 {"QT105 metrics: 3"},
 		"app: [x]\nmetrics: [{type: similr}]\n":                                                   {"QT105 app: [x]"},
+		"app: other.qtype.yaml\nmetrics: [{type: similr}]\n":                                      {"QT811 app: other.qtype.yaml"},
 		"flow: two\nmetrics: [{type: exact, output: [x]}]\n":                                      {"QT105 metrics: [{type: exact, output: [x]}]"},
 		"flow: number\nmetrics:\n- {type: exact, min: .nan}\n- {type: exact, id: m, max: .inf}\n": {"QT108 - {type: exact, min: .nan}", "QT108 - {type: exact, id: m, max: .inf}"},
 		"metrics:\n- {type: judge, rubric: good}\n- {type: judge, id: b, model: m, judges: [m], rubric: x}\n- {type: judge, id: c, judges: [m, m], rubric: x}\n- {type: judge, id: d, model: m, rubric: x, labels: {one: 1}}\n" +

@@ -52,7 +52,7 @@ func kappa(pairs [][2]int, labels int) Interval {
 	}
 	low, high := wilson(min(equal, 1), effective, normalQuantile(1-alpha/2))
 	scale := func(share float64) float64 {
-		return min(1, math.Round((share-chance)/(1-chance)/rounding)*rounding) + 0
+		return max(-1, min(1, math.Round((share-chance)/(1-chance)/rounding)*rounding)) + 0
 	}
 	return Interval{scale(equal), scale(low), scale(high), len(pairs)}
 }

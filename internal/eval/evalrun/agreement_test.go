@@ -38,6 +38,9 @@ func TestKappa_Published(t *testing.T) {
 	if k := kappa(pairsOf([][]int{{20, 0}, {0, 0}}), 2); k.Count != 0 {
 		t.Errorf("one label: %+v", k)
 	}
+	if k := kappa(pairsOf([][]int{{2, 0}, {1, 0}}), 2); k.Value != 0 || k.Low != -1 {
+		t.Errorf("three pairs, of which one differs: %+v", k)
+	}
 }
 
 // TestKappa_Coverage simulates judges of known agreement: 94 to 96 % of the intervals have the true kappa, and 92 % of few pairs with a kappa near 1.
