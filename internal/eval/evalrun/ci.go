@@ -1,6 +1,7 @@
 package evalrun
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -90,7 +91,11 @@ func (r *Report) reasons(variant, metric string) (lines []string) {
 		if result.Trial > 0 {
 			trial = fmt.Sprintf(", trial %d", result.Trial)
 		}
-		lines = append(lines, fmt.Sprintf("row %d%s: %s", result.Row, trial, textfmt.Ellipsis(textfmt.OneLine(why), maxReason)))
+		row := fmt.Sprintf("row %d", result.Row)
+		if user := ""; result.Said != nil && json.Unmarshal(result.Inputs["user"], &user) == nil {
+			row = "user " + user
+		}
+		lines = append(lines, fmt.Sprintf("%s%s: %s", row, trial, textfmt.Ellipsis(textfmt.OneLine(why), maxReason)))
 	}
 	if more > 0 {
 		lines = append(lines, fmt.Sprintf("and %s", textfmt.Count(more, "other")))

@@ -233,3 +233,23 @@ func TestUsers_Examples(t *testing.T) {
 		}
 	}
 }
+
+// TestUsers_Reasons: reports name the checks that users do not meet, and the users.
+func TestUsers_Reasons(t *testing.T) {
+	const users = `users:
+  - {id: ada, inputs: {shop: books}, rules: [{match: '^$', text: Hello}, {text: 'Bye. [END]'}], checks: {calls: [{id: cancel, calls: 1}]}}
+  - {id: bob, inputs: {shop: books}, rules: [{match: '^$', text: Hello}, {text: 'Bye. [END]'}]}
+metrics: [{type: checks, min: 0.9}]
+`
+	dir := deskFolder(t, desk, deskState+users)
+	r, err := evaluate(t, dir, evalrun.Config{Path: "app.qtype-eval.yaml"})
+	testkit.Must(t, err)
+	if want := "base: checks is 0.500, less than 0.900: tool cancel was called 0 times, not 1"; len(r.Violations) != 1 || r.Violations[0] != want {
+		t.Errorf("got %q, want %q", r.Violations, want)
+	}
+	var page strings.Builder
+	testkit.Must(t, r.Markdown(&page))
+	if want := "- user ada: tool cancel was called 0 times, not 1\n"; !strings.Contains(page.String(), want) {
+		t.Errorf("got %s, want %s", page.String(), want)
+	}
+}

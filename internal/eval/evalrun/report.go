@@ -201,7 +201,7 @@ func (x *execution) addViolations(r *Report) {
 					return r.Scores[name].Error
 				})))
 			case m.declared.Min != nil && s.Mean < *m.declared.Min:
-				add("%s: %s is %s, less than %s", v.ID, name, m.format(s.Mean), m.format(*m.declared.Min))
+				add("%s: %s is %s, less than %s%s", v.ID, name, m.format(s.Mean), m.format(*m.declared.Min), x.unmet(v.ID, m))
 			case m.declared.Max != nil && s.Mean > *m.declared.Max:
 				add("%s: %s is %s, more than %s", v.ID, name, m.format(s.Mean), m.format(*m.declared.Max))
 			}
@@ -213,6 +213,19 @@ func (x *execution) addViolations(r *Report) {
 			add("%s: %s is %s, was %s: a regression beyond %v", c.Variant, c.Metric, x.metrics[i].format(c.Now), x.metrics[i].format(c.Before), c.Limit)
 		}
 	}
+}
+
+// unmet returns the checks that users of a variant do not meet most often, after a colon; nothing for another metric.
+func (x *execution) unmet(variant string, m *metric) string {
+	if len(x.users) == 0 || m.declared.Type != "checks" {
+		return ""
+	}
+	return ": " + frequent(x.errors(variant, func(r *Result) string {
+		if s := r.Scores[m.declared.Name()]; r.Error == "" && s != nil {
+			return s.Reason
+		}
+		return ""
+	}))
 }
 
 // results returns the number of results of a variant: "3 rows", or "6 trials".
