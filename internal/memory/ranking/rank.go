@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/vectors"
-	"github.com/qtype-dev/qtype/internal/wordvectors"
 )
 
 // The parameters are the same for all shapes of conversations; docs/benchmarks.md has what they were
@@ -46,8 +45,8 @@ const (
 //
 //nolint:gochecknoglobals // constant tables
 var (
-	wordsBefore, wordsAfter           = []float32{0.5, 0.3, 0.1}, []float32{0.4, 0.2, 0.1}
-	similarityBefore, similarityAfter = []float32{0.2}, []float32{0.2}
+	wordsBefore, wordsAfter = []float32{0.5, 0.3, 0.1}, []float32{0.4, 0.2, 0.1}
+	similarityAround        = []float32{0.2}
 )
 
 // Similarity is the similarity of a document's vector with that of the query.
@@ -80,8 +79,8 @@ type ranker struct {
 	stems   []string
 	named   []bool // whether the query names an author
 	periods []period
-	ideal   float64          // about the score of a document with all words of the query
-	masks   map[int32]uint64 // of documents: which terms of the query they have
+	ideal   float64   // about the score of a document with all words of the query
+	found   [][]int32 // the numbers of terms that stand for each of the stems
 }
 
 // Rank returns the best documents, the best first; of equal ones the older first.
@@ -131,18 +130,17 @@ type scored struct {
 // words that they have, by weight, and how far their similarity is above the mean of all.
 func (r *ranker) combine() []Result {
 	n := max(depth, 4*r.query.Limit)
-	words, similar := r.byWords(), r.bySimilarity()
-	mean, deviation := similar.distribution()
+	words, similar := r.byWords(), r.bySimilarity(n)
 	fused := map[int32]float64{}
-	for _, list := range [][]scored{r.best(words, n), r.best(similar, n)} {
+	for _, list := range [][]scored{r.best(words, n), similar.best} {
 		for _, s := range list {
+			cosine := float64(similar.of(s.doc))
 			score := wordsWeight * float64(words.of[s.doc]) / max(r.ideal, math.SmallestNonzeroFloat32)
-			if r.query.Similar == nil && words.of[s.doc] == 0 && float64(similar.of[s.doc]) < mean+minDeviations*deviation {
+			if r.query.Similar == nil && words.of[s.doc] == 0 && cosine < similar.mean+minDeviations*similar.deviation {
 				continue // the meanings of words alone say little
 			}
-			if similar.of[s.doc] != 0 {
-				cosine := float64(similar.of[s.doc])
-				score += similarityWeight * (max(cosine-mean, 0)/(deviation*highDeviations) + cosineShare*cosine)
+			if cosine != 0 {
+				score += similarityWeight * (max(cosine-similar.mean, 0)/(similar.deviation*highDeviations) + cosineShare*cosine)
 			}
 			fused[s.doc] = score
 		}
@@ -156,30 +154,21 @@ func (r *ranker) combine() []Result {
 	return results
 }
 
-// distribution returns the mean and the standard deviation of the scores.
-func (s *scoreList) distribution() (mean, deviation float64) {
-	n := float64(max(len(s.touched), 1))
-	for _, doc := range s.touched {
-		mean += float64(s.of[doc]) / n
-	}
-	for _, doc := range s.touched {
-		x := float64(s.of[doc]) - mean
-		deviation += x * x / n
-	}
-	return mean, max(math.Sqrt(deviation), 1e-6)
-}
-
 // putNewestFirst puts the newest first of documents of one author that have the same words of the
 // query and about the same score: what was said later replaces what was said before.
 func (r *ranker) putNewestFirst(results []Result) {
+	masks := map[int]uint64{}
+	for _, result := range results {
+		masks[result.Doc] = r.mask(int32(result.Doc))
+	}
 	for i := range results {
-		newest, mask := i, r.masks[int32(results[i].Doc)]
+		newest, mask := i, masks[results[i].Doc]
 		if bits.OnesCount64(mask) < minSameWords {
 			continue
 		}
 		for j := i + 1; j < len(results) && results[j].Score >= aboutSame*results[i].Score; j++ {
 			a, b := &r.docs[results[j].Doc], &r.docs[results[newest].Doc]
-			if r.masks[int32(results[j].Doc)] == mask && a.author == b.author && a.seconds > b.seconds {
+			if masks[results[j].Doc] == mask && a.author == b.author && a.seconds > b.seconds {
 				newest = j
 			}
 		}
@@ -191,9 +180,22 @@ func (r *ranker) putNewestFirst(results []Result) {
 	}
 }
 
+// mask returns which terms of the query a document has.
+func (r *ranker) mask(doc int32) (mask uint64) {
+	for number, ids := range r.found {
+		for _, id := range ids {
+			if _, has := slices.BinarySearchFunc(r.postings[id], doc, func(p uint32, doc int32) int { return cmp.Compare(int32(p>>countBits), doc) }); has {
+				mask |= 1 << number
+				break
+			}
+		}
+	}
+	return mask
+}
+
 // byWords scores the documents by the words of the query.
 func (r *ranker) byWords() *scoreList {
-	r.masks = map[int32]uint64{}
+	having := make([]uint8, len(r.docs)) // the last of the terms, from 1, that a document has
 	scores := scoreList{of: make([]float32, len(r.docs))}
 	average := float64(r.total) / float64(max(r.live, 1))
 	for number, term := range r.stems {
@@ -204,23 +206,25 @@ func (r *ranker) byWords() *scoreList {
 		}
 		for _, id := range ids {
 			list := r.postings[id]
-			having := float64(r.having(list))
-			weight := math.Log(1 + (float64(r.live)-having+0.5)/(having+0.5))
+			with := float64(r.having(list))
+			weight := math.Log(1 + (float64(r.live)-with+0.5)/(with+0.5))
 			most = max(most, weight)
 			for _, p := range list {
-				r.masks[int32(p>>countBits)] |= 1 << (number % 64)
 				doc, count := int32(p>>countBits), float64(p&maxCount)
 				if r.docs[doc].dead {
 					continue
 				}
+				having[doc] = uint8(number + 1)
 				norm := saturation * (1 - lengthShare + lengthShare*float64(r.docs[doc].length)/max(average, 1))
 				scores.add(doc, float32(weight*count*(saturation+1)/(count+norm)))
 			}
 		}
-		for _, id := range r.forms(term, ids) {
+		forms := r.forms(term, ids)
+		r.found = append(r.found, slices.Concat(ids, forms))
+		for _, id := range forms {
 			for _, p := range r.postings[id] {
-				if doc := int32(p >> countBits); !r.docs[doc].dead && r.masks[doc]&(1<<(number%64)) == 0 {
-					r.masks[doc] |= 1 << (number % 64)
+				if doc := int32(p >> countBits); !r.docs[doc].dead && having[doc] != uint8(number+1) {
+					having[doc] = uint8(number + 1)
 					scores.add(doc, float32(formShare*most))
 				}
 			}
@@ -327,36 +331,6 @@ func isMisspelled(a, b string) bool {
 	return false
 }
 
-// bySimilarity scores the documents by their vectors.
-func (r *ranker) bySimilarity() *scoreList {
-	scores := scoreList{of: make([]float32, len(r.docs))}
-	add := func(doc int32, cosine float32) {
-		if !r.docs[doc].dead {
-			scores.add(doc, cosine+r.boost(doc, namedSimilarity, datedSimilarity))
-		}
-	}
-	for _, s := range r.query.Similar {
-		add(int32(s.Doc), s.Score)
-	}
-	if r.query.Similar == nil && r.meanings != nil {
-		r.meanings.Scan(r.meaning(), func(first int, cosines []float32) {
-			for i, cosine := range cosines {
-				add(int32(first+i), cosine)
-			}
-		})
-	}
-	return r.spread(&scores, similarityBefore, similarityAfter)
-}
-
-// meaning returns the vector of the words of the query.
-func (r *ranker) meaning() *vectors.Query {
-	var sum [wordvectors.Dimensions]float32
-	for _, word := range r.plain {
-		wordvectors.Default().AddWord(sum[:], word)
-	}
-	return r.meanings.NewQuery(sum[:])
-}
-
 // boost returns what a document gains if the query names its author or its time.
 func (r *ranker) boost(doc int32, named, dated float32) (gain float32) {
 	d := &r.docs[doc]
@@ -427,12 +401,29 @@ func (r *ranker) neighbor(doc, other int32) int32 {
 
 // best returns the n documents with the highest scores.
 func (r *ranker) best(scores *scoreList, n int) []scored {
-	list := make([]scored, 0, len(scores.touched))
+	top := vectors.NewTop(n)
 	for _, doc := range scores.touched {
-		if score := scores.of[doc]; score > 0 && !r.docs[doc].dead && (r.query.Match == nil || r.query.Match(int(doc))) {
-			list = append(list, scored{doc, score})
+		if score := scores.of[doc]; score > 0 {
+			r.offer(top, doc, score)
 		}
 	}
-	slices.SortFunc(list, func(a, b scored) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.doc, b.doc)) })
-	return list[:min(len(list), n)]
+	return sorted(top)
+}
+
+// offer adds a document that may be a result.
+func (r *ranker) offer(top *vectors.Top, doc int32, score float32) {
+	if floor, full := top.Floor(); full && score < floor || r.docs[doc].dead || r.query.Match != nil && !r.query.Match(int(doc)) {
+		return
+	}
+	top.Offer(vectors.Match{ID: int64(doc), Score: score})
+}
+
+// sorted returns the documents with the highest scores, the best first.
+func sorted(top *vectors.Top) []scored {
+	matches := top.Sorted()
+	list := make([]scored, len(matches))
+	for i, m := range matches {
+		list[i] = scored{int32(m.ID), m.Score}
+	}
+	return list
 }

@@ -1,0 +1,43 @@
+package ranking
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/vectors"
+)
+
+// TestByMeaning expects the best documents of a large corpus to be those of a comparison of all.
+func TestByMeaning(t *testing.T) {
+	t.Parallel()
+	nouns := []string{"puppy", "violin", "aspirin", "train", "bread", "rent", "harbor", "cousin", "garden", "invoice", "piano", "otter", "climb", "paint"}
+	random := rand.New(rand.NewPCG(1, 2))
+	var c Corpus
+	for i := range 2 * maxSample {
+		text := fmt.Sprint("item", random.IntN(100))
+		for range 1 + random.IntN(12) {
+			text += " " + nouns[random.IntN(len(nouns))]
+		}
+		c.Add(Document{Session: int32(random.IntN(3)), Seq: int64(i), Time: time.Unix(int64(i)*int64(random.IntN(100)), 0), Name: []string{"Ana", "Ben"}[i%2], Text: text})
+	}
+	c.Remove(1, 100, 5000)
+	for _, query := range []string{"medicine of the doctor", "what did Ana play?", "a dog", "🙂"} {
+		for name, match := range map[string]func(int) bool{"all": nil, "few": func(doc int) bool { return doc%1000 == 7 }} {
+			q := Query{Text: query, Match: match}
+			r := &ranker{Corpus: &c, query: q, named: []bool{query == "what did Ana play?", false}}
+			r.plain, r.stems = queryTerms(query)
+			got, own, top := r.bySimilarity(50), r.cosines(), vectors.NewTop(50)
+			for doc := range c.docs {
+				if score := r.withNeighbors(own, int32(doc)); score > 0 {
+					r.offer(top, int32(doc), score)
+				}
+			}
+			if want := sorted(top); !slices.Equal(got.best, want) || (len(want) == 0) != (query == "🙂") {
+				t.Errorf("%s, %s: %v, want %v", query, name, got.best, want)
+			}
+		}
+	}
+}
