@@ -34,6 +34,7 @@ type Matrix struct {
 	floats     []float32 // of Float32
 	codes      []int8    // of Int8
 	factors    []float32 // of Int8: what the codes of a row are multiplied by
+	unit       []float32 // of the vector that Append adds
 }
 
 // NewMatrix returns a matrix without rows.
@@ -61,8 +62,11 @@ func (m *Matrix) RowBytes() int {
 
 // Append adds a vector, which is normalized.
 func (m *Matrix) Append(vector []float32) {
-	unit := make([]float32, m.dimensions)
-	copy(unit, vector)
+	if m.unit == nil {
+		m.unit = make([]float32, m.dimensions)
+	}
+	unit := m.unit
+	clear(unit[copy(unit, vector):])
 	Normalize(unit)
 	m.rows++
 	if m.encoding == Float32 {

@@ -7,9 +7,11 @@ package wordvectors
 
 import (
 	"encoding/binary"
+	"hash/maphash"
 	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // Dimensions is the length of a vector.
@@ -18,8 +20,9 @@ const Dimensions = 64
 const (
 	rowBytes   = 4 + Dimensions/2 // a factor, and 4 bits for each dimension
 	maxTokens  = 1<<16 - 1
-	maxLetters = 64  // of a word that is divided into tokens
-	start      = "_" // begins the first token of a word
+	maxLetters = 64      // of a word that is divided into tokens
+	start      = "_"     // begins the first token of a word
+	recents    = 1 << 13 // words whose vectors are kept, 300 bytes each
 )
 
 // token is the number of a part of a word that has a vector.
@@ -29,6 +32,24 @@ type token uint16
 type Model struct {
 	numbers map[string]token // the lower, the sooner it is merged
 	rows    string
+	seed    maphash.Seed
+	recent  []atomic.Pointer[wordVector] // words that were asked for lately, by their hashes
+}
+
+// Vector is the vector of a word, or of the words of a text.
+type Vector [Dimensions]float32
+
+// Add adds the vector of a word.
+func (v *Vector) Add(word *Vector) {
+	for i, x := range word {
+		v[i] += x
+	}
+}
+
+// wordVector is a word with its vector.
+type wordVector struct {
+	word   string
+	vector Vector
 }
 
 // Default returns the model that is part of the program; one without words where there is none.
@@ -42,7 +63,8 @@ func parse(table string) *Model {
 		return &Model{}
 	}
 	names := table[4:][:binary.LittleEndian.Uint32([]byte(table[:4]))]
-	m := &Model{numbers: make(map[string]token, strings.Count(names, "\n")), rows: table[4+len(names):]}
+	m := &Model{numbers: make(map[string]token, strings.Count(names, "\n")), rows: table[4+len(names):],
+		seed: maphash.MakeSeed(), recent: make([]atomic.Pointer[wordVector], recents)}
 	for name := range strings.Lines(names) {
 		m.numbers[name[:len(name)-1]] = token(len(m.numbers))
 	}
@@ -52,13 +74,28 @@ func parse(table string) *Model {
 // Empty reports whether the model knows no words.
 func (m *Model) Empty() bool { return len(m.numbers) == 0 }
 
-// AddWord adds the vector of a word, as package words returns it, to a sum of Dimensions numbers. A part
-// of the word that has no vector is left out.
-func (m *Model) AddWord(sum []float32, word string) {
+// none is the vector of a word without one.
+//
+//nolint:gochecknoglobals // constant
+var none Vector
+
+// Word returns the vector of a word, as package words returns it, which must not be changed: the sum of
+// those of its parts that have one.
+func (m *Model) Word(word string) *Vector {
+	if m.Empty() {
+		return &none
+	}
+	place := &m.recent[maphash.String(m.seed, word)%recents]
+	if w := place.Load(); w != nil && w.word == word {
+		return &w.vector
+	}
+	w := &wordVector{word: strings.Clone(word)} // it may be a part of a long text
 	var buffer [16]token
 	for _, t := range m.tokens(buffer[:0], word) {
-		m.add(sum, t)
+		m.add(&w.vector, t)
 	}
+	place.Store(w)
+	return &w.vector
 }
 
 // tokens appends the tokens of a word.
@@ -99,10 +136,9 @@ func (m *Model) tokens(to []token, word string) []token {
 }
 
 // add adds the vector of a token.
-func (m *Model) add(sum []float32, t token) {
+func (m *Model) add(sum *Vector, t token) {
 	row := m.rows[int(t)*rowBytes:][:rowBytes]
 	factor := math.Float32frombits(uint32(row[0]) | uint32(row[1])<<8 | uint32(row[2])<<16 | uint32(row[3])<<24)
-	sum = sum[:Dimensions]
 	for i := range Dimensions / 2 {
 		codes := row[4+i]
 		sum[2*i] += factor * float32(int(codes&15)-8)

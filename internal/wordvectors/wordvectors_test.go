@@ -14,12 +14,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // vector returns the vector of a text, of length 1.
 func vector(text string) []float32 {
-	m, sum := Default(), make([]float32, Dimensions)
+	var sum Vector
 	for w := range words.All(text) {
-		m.AddWord(sum, w.Term)
+		sum.Add(Default().Word(w.Term))
 	}
-	vectors.Normalize(sum)
-	return sum
+	vectors.Normalize(sum[:])
+	return sum[:]
 }
 
 // TestModel_Tokens compares the tokens of words with those of the library tokenizers 0.23 for

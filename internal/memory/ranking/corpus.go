@@ -55,6 +55,7 @@ type Corpus struct {
 	docs     []record
 	live     int
 	total    int64            // of the lengths
+	forms    map[string]form  // words of a large corpus, up to maxForms
 	ids      map[string]int32 // of terms
 	postings [][]uint32       // of each term, ascending
 	terms    []string
@@ -67,6 +68,18 @@ type Corpus struct {
 
 	meanings *vectors.Matrix // a vector of each document; nil without a model
 }
+
+// form is what is known of a word.
+type form struct {
+	term    int32
+	stop    bool
+	meaning *wordvectors.Vector
+}
+
+const (
+	formsFrom = 1 << 13 // documents of a corpus that keeps what is known of its words
+	maxForms  = 1 << 15 // words that it keeps, with vectors of 300 bytes
+)
 
 type author struct{ words []string }
 
@@ -104,7 +117,7 @@ func (c *Corpus) Add(d Document) bool {
 		return false
 	}
 	if c.ids == nil {
-		c.ids, c.last, c.named, c.prefixes = map[string]int32{}, map[int32]int32{}, map[string]int32{}, map[string][]int32{}
+		c.forms, c.ids, c.last, c.named, c.prefixes = map[string]form{}, map[string]int32{}, map[int32]int32{}, map[string]int32{}, map[string][]int32{}
 		if !wordvectors.Default().Empty() {
 			c.meanings = vectors.NewMatrix(vectors.Int8, wordvectors.Dimensions)
 		}
@@ -127,22 +140,22 @@ func (c *Corpus) addPassage(d *Document, part int, p Passage) {
 		r.previous, c.docs[previous].next = previous, doc
 	}
 	c.last[d.Session] = doc
-	var meaning [wordvectors.Dimensions]float32
-	words, stops := 0, 0
+	var meaning wordvectors.Vector
+	length := 0
 	for word := range passageWords(p) {
-		words++
-		if isStopWord(word) {
-			stops++
+		f := c.form(word)
+		if !f.stop {
+			length++
 		}
-		c.addTerm(word, uint32(doc))
-		wordvectors.Default().AddWord(meaning[:], word)
+		c.addTerm(f.term, uint32(doc))
+		meaning.Add(f.meaning)
 	}
-	r.length = uint16(min(words-stops, math.MaxUint16))
+	r.length = uint16(min(length, math.MaxUint16))
 	if c.meanings != nil {
 		c.meanings.Append(meaning[:])
 	}
 	for _, word := range c.authors[r.author].words {
-		c.addTerm(word, uint32(doc))
+		c.addTerm(c.form(word).term, uint32(doc))
 	}
 	if len(c.docs) == 0 || r.seconds < c.first {
 		c.first = r.seconds
@@ -153,18 +166,34 @@ func (c *Corpus) addPassage(d *Document, part int, p Passage) {
 	c.total += int64(r.length)
 }
 
-func (c *Corpus) addTerm(word string, doc uint32) {
-	term := stem(word)
+// form returns what is known of a word, whose term gets a number.
+func (c *Corpus) form(word string) form {
+	if f, known := c.forms[word]; known {
+		return f
+	}
+	f := form{term: c.term(stem(word)), stop: isStopWord(word), meaning: wordvectors.Default().Word(word)}
+	if len(c.docs) >= formsFrom && len(c.forms) < maxForms {
+		c.forms[strings.Clone(word)] = f // it may be a part of the text
+	}
+	return f
+}
+
+// term returns the number of a term.
+func (c *Corpus) term(term string) int32 {
 	id, known := c.ids[term]
 	if !known {
 		id = int32(len(c.postings))
-		term = strings.Clone(term) // it may be a part of the text
+		term = strings.Clone(term)
 		c.ids[term] = id
 		c.postings, c.terms = append(c.postings, nil), append(c.terms, term)
 		if len(term) >= minPrefix {
 			c.prefixes[term[:minPrefix]] = append(c.prefixes[term[:minPrefix]], id)
 		}
 	}
+	return id
+}
+
+func (c *Corpus) addTerm(id int32, doc uint32) {
 	list := c.postings[id]
 	if n := len(list); n > 0 && list[n-1]>>countBits == doc {
 		if list[n-1]&maxCount < maxCount {

@@ -69,9 +69,9 @@ func (r *ranker) byMeaning(n int) similarities {
 
 // cosines returns the similarity of each document with the query.
 func (r *ranker) cosines() []float32 {
-	var meaning [wordvectors.Dimensions]float32
+	var meaning wordvectors.Vector
 	for _, word := range r.plain {
-		wordvectors.Default().AddWord(meaning[:], word)
+		meaning.Add(wordvectors.Default().Word(word))
 	}
 	out := make([]float32, len(r.docs))
 	r.meanings.Scan(r.meanings.NewQuery(meaning[:]), func(first int, cosines []float32) { copy(out[first:], cosines) })
