@@ -112,7 +112,7 @@ var replays = []replay{
 	{text: "README.md", differ: "the pages are those of this version"},
 	{text: "Error executing tool get_documentation: there is no documentation file 'components/Flow.md'", differ: "the page has another name: reference/flow.md"},
 	{}, // a path outside of the folder
-	{text: "agent_tools/app.qtype-test.yaml", differ: "the examples are those of this version"},
+	{text: "agent_tools/app.qtype-eval.yaml", differ: "the examples are those of this version"},
 	{text: "Error executing tool get_example: there is no example file 'tutorials/01_hello_world.qtype.yaml'", differ: "the example has another name"},
 	{text: "{\n  \"title\": ", differ: "the pages are those of this version"},
 	{text: "{\n  \"title\": ", differ: "a query is words, so no query is a syntax error"},

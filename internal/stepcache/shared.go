@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/appstate"
+	"github.com/qtype-dev/qtype/internal/timer"
 	"github.com/qtype-dev/qtype/memory/store"
 )
 
@@ -94,7 +95,7 @@ func scopeOf(id string) (scope Scope, ok bool) {
 
 // Get returns an entry that has not expired.
 func (s *Shared) Get(ctx context.Context, scope Scope, key Key, p Policy) (entry []byte, found bool, err error) {
-	rec, err := s.records.Get(ctx, s.id(scope, key))
+	rec, err := s.records.Get(timer.WithoutOutages(ctx), s.id(scope, key))
 	if failed, ok := errors.AsType[*store.Error](err); ok && (failed.Problem == store.WrongKey || failed.Problem == store.Corrupt) {
 		return nil, false, &Error{Path: SharedPlace, Message: "an entry of step " + scope.Step + " is not readable", Err: err, Damaged: true}
 	}
@@ -138,6 +139,7 @@ func (s *Shared) Put(ctx context.Context, scope Scope, key Key, entry []byte, p 
 		return false, err
 	}
 	id := s.id(scope, key)
+	ctx = timer.WithoutOutages(ctx)
 	before, err := s.records.Get(ctx, id)
 	if err != nil {
 		return false, err
@@ -238,7 +240,7 @@ func (s *Shared) list(ctx context.Context, prefix string) ([]entryHead, error) {
 
 // Drop removes an entry, if it exists.
 func (s *Shared) Drop(ctx context.Context, scope Scope, key Key) error {
-	return s.records.Delete(ctx, s.id(scope, key))
+	return s.records.Delete(timer.WithoutOutages(ctx), s.id(scope, key))
 }
 
 // entries returns the entries of the application whose scopes match, by scope; all if match is nil.

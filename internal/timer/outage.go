@@ -59,6 +59,11 @@ func WithOutages(ctx context.Context, limit time.Duration, warn func(string)) co
 	return context.WithValue(ctx, outagesKey{}, &outages{limit: limit, warn: warn, servers: map[string]*outage{}})
 }
 
+// WithoutOutages lets calls fail at once: those that a run can do without.
+func WithoutOutages(ctx context.Context) context.Context {
+	return context.WithValue(ctx, outagesKey{}, (*outages)(nil))
+}
+
 // Outlast calls f again, after a pause, while isAway reports that its error is of a server that is away, for as long
 // as WithOutages permits. The error is an *OutageError after that time.
 func Outlast(ctx context.Context, server string, isAway func(error) bool, f func() error) error {
