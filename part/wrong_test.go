@@ -77,6 +77,14 @@ type (
 	}
 )
 
+// withPanic has rules that depend on what an empty value does not have.
+type withPanic struct {
+	spec.StepBase `doc:"x"`
+	never
+}
+
+func (*withPanic) Rules() []spec.PartRule { panic("no value") }
+
 func (*withKey) Rules() []spec.PartRule {
 	return []spec.PartRule{{Code: "odd", Title: "x", Doc: "x", Key: "votes", Broken: func() string { return "" }}}
 }
@@ -98,6 +106,7 @@ func TestWith_Declarations(t *testing.T) {
 		`the tag rows of the base cannot be "some"`:                             part.Step[withRows](),
 		`the base StepBase is not embedded as a struct`:                         part.Step[withPointer](),
 		`the rule "odd" is about the key "votes", which the type does not have`: part.Step[withKey](),
+		`type "withPanic": Rules panicked: no value`:                            part.Step[withPanic](),
 	} {
 		if _, err := part.With(t.Context(), p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)

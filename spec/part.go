@@ -87,7 +87,11 @@ func checkPart(n Node) error {
 	}
 	var codes []string
 	if r, ok := n.(Ruled); ok {
-		for _, rule := range r.Rules() {
+		var rules []PartRule
+		if err := Guard("Rules", func() error { rules = r.Rules(); return nil }); err != nil {
+			return err
+		}
+		for _, rule := range rules {
 			if rule.Code == "" || strings.Trim(rule.Code, "abcdefghijklmnopqrstuvwxyz-") != "" || slices.Contains(codes, rule.Code) || rule.Title == "" || rule.Doc == "" || rule.Broken == nil {
 				return fmt.Errorf("the rule %q has no new code of letters and hyphens, or no title, description or function", rule.Code)
 			}
