@@ -79,10 +79,16 @@ func isAway(err error) bool {
 	case !ok || !failure.Temporary:
 		return false
 	case failure.Status == 0:
-		return failure.Code == CircuitOpen || failure.Err != nil && !isSlow(failure.Err)
+		return failure.Code == CircuitOpen || failure.Err != nil && !isSlow(failure.Err) && !isUnknownHost(failure.Err)
 	}
 	const overloaded, webServerDown, unreachable = 529, 521, 523 // of Anthropic and Cloudflare
 	return slices.Contains([]int{http.StatusBadGateway, http.StatusServiceUnavailable, overloaded, webServerDown, unreachable}, failure.Status)
+}
+
+// isUnknownHost reports whether the name of a server does not exist: it is a wrong one, which waiting does not mend.
+func isUnknownHost(err error) bool {
+	unknown, ok := errors.AsType[*net.DNSError](err)
+	return ok && unknown.IsNotFound
 }
 
 // isSlow reports whether a connection was made, and the answer took too long.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/qtype-dev/qtype/internal/model/provider"
+	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/runtime"
@@ -28,7 +29,7 @@ func Store(name, doc string, open func(address string) (store.Store, error)) Par
 			return fmt.Errorf("store type %q: there is no function that opens a store", name)
 		}
 		p.Stores[name] = func(address string, _ func(string)) (made store.Store, err error) {
-			err = spec.Guard("its type "+name, func() (err error) {
+			err = parts.Guard("its type "+name, func() (err error) {
 				made, err = open(address)
 				return err
 			})

@@ -18,7 +18,7 @@ import (
 type Effect struct {
 	Tool      string `json:"tool"`           // the name of the tool
 	Arguments string `json:"arguments"`      // the start of the JSON text, without secrets; empty for calls of a step
-	Step      string `json:"step,omitempty"` // the id of an InvokeTool step that calls the tool in each turn that reaches it
+	Step      string `json:"step,omitempty"` // the id of a step without a conversation, such as InvokeTool, that may have called the tool
 }
 
 // String returns the call as TOOL(ARGUMENTS), or the tool with its step.
@@ -38,8 +38,8 @@ const (
 // Effects returns the calls of tools with effects in a turn of a session and in later ones, as
 // the memory has them, oldest first and at most 100: all but those of tools that are known to
 // only read, and those that a person rejected. A tool whose calls an Agent has approved has effects.
-// The memory does not have the calls of steps: after them come the tools that InvokeTool steps of flows with the
-// memory call.
+// The memory does not have the calls of steps without a conversation, such as InvokeTool: after them come the tools
+// that such steps of flows with the memory may call.
 func (a *App) Effects(ctx context.Context, m *memory.Memory, session string, turn int64) ([]Effect, error) {
 	var calls []chat.ToolCall
 	rejected := map[string]bool{} // by the ids of calls
@@ -73,23 +73,25 @@ func (a *App) Effects(ctx context.Context, m *memory.Memory, session string, tur
 	return found[:min(len(found), maxEffects)], nil
 }
 
-// stepEffects returns the tools with effects that InvokeTool steps call in flows with a memory.
+// stepEffects returns the tools with effects that steps of flows with a memory may call outside of a conversation.
 func (a *App) stepEffects(m *memory.Memory) []Effect {
 	var found []Effect
-	known := map[spec.Step]bool{}
+	known := map[Effect]bool{}
 	for _, f := range a.spec.Flows {
-		uses, calls := false, []*spec.InvokeTool{}
+		uses, calls := false, []Effect{}
 		for s := range f.Plan().All() {
 			uses = uses || slices.ContainsFunc(s.Memories(), func(used *spec.Memory) bool { return a.memories[used.ID] == m })
-			if step, ok := s.Step.(*spec.InvokeTool); ok && step.Tool.To.HasEffects() {
-				calls = append(calls, step)
+			for _, t := range s.Tools() {
+				if s.Conversation() == nil && t.HasEffects() {
+					calls = append(calls, Effect{Tool: t.Common().Name, Step: s.Step.EntityID()})
+				}
 			}
 		}
-		for _, s := range calls {
-			if uses && !known[s] {
-				found = append(found, Effect{Tool: s.Tool.To.Common().Name, Step: s.ID})
+		for _, e := range calls {
+			if uses && !known[e] {
+				found = append(found, e)
 			}
-			known[s] = known[s] || uses
+			known[e] = known[e] || uses
 		}
 	}
 	return found

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/qtype-dev/qtype/internal/parts"
 )
 
 // PartRule is a rule of a step or a tool of another module, for what its tags cannot express. Its code is the type, a slash and Code.
@@ -23,16 +25,6 @@ type Ruled interface {
 	Node
 	// Rules returns the rules, the same for each value of the type.
 	Rules() []PartRule
-}
-
-// Guard calls a function of another module and returns a panic of it as an error. What is its name in the error.
-func Guard(what string, f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%s panicked: %v", what, p)
-		}
-	}()
-	return f()
 }
 
 // CallLimit returns how often a step of another module calls its models for a row at most: the sum of the tags `calls` of its
@@ -88,7 +80,7 @@ func checkPart(n Node) error {
 	var codes []string
 	if r, ok := n.(Ruled); ok {
 		var rules []PartRule
-		if err := Guard("Rules", func() error { rules = r.Rules(); return nil }); err != nil {
+		if err := parts.Guard("Rules", func() error { rules = r.Rules(); return nil }); err != nil {
 			return err
 		}
 		for _, rule := range rules {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
@@ -109,7 +110,7 @@ type ownStep struct {
 // buildOwn builds a step of another module.
 func buildOwn(s Maker, env *Env) (Runner, error) {
 	var process Process
-	err := spec.Guard("Make", func() (err error) {
+	err := parts.Guard("Make", func() (err error) {
 		process, err = s.Make(&Host{env: env, step: s})
 		return err
 	})

@@ -3,6 +3,7 @@ package validate
 import (
 	"reflect"
 
+	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -45,7 +46,7 @@ func demandWord(d spec.Demand) string {
 func partRule(tag string, t reflect.Type, i int, declared spec.PartRule) rule {
 	return rule{code: tag + "/" + declared.Code, title: declared.Title, doc: declared.Doc, sample: sample{}, check: check{nodeType: t, run: func(p *ruleContext, n spec.Node) {
 		broken := ""
-		err := spec.Guard("the rule", func() error {
+		err := parts.Guard("the rule", func() error {
 			broken = n.(spec.Ruled).Rules()[i].Broken()
 			return nil
 		})

@@ -397,7 +397,7 @@ func TestAskTheDocs_Citations(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "")
 	app := ingestDocs(t, root, "")
 	for _, flow := range []string{"ask", "look_up"} {
-		rows := slices.Values([]runtime.Input{{Values: map[string]any{"question": "How is a store encrypted?"}, Session: "ada"}})
+		rows := slices.Values([]runtime.Input{{Values: map[string]any{"question": "Which key encrypts the messages in a store?"}, Session: "ada"}})
 		for res, err := range app.Run(t.Context(), flow, rows) {
 			testkit.Must(t, err)
 			if res.Err != nil {

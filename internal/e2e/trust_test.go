@@ -103,6 +103,9 @@ var asked = map[string]string{
 // unrelated are those that reach what no document names: files of the user, of the program
 // or of tests.
 var unrelated = map[string]string{
+	"internal/batch/on_end.go:notify":                       "a program that the command line names",
+	"internal/batch/on_end.go:post":                         "an address that the command line names",
+	"internal/wordvectors/convert/main.go:convert":          "a program for those who develop this one",
 	"internal/authoring/trust.go:readLimits":                "the policy of the organization, and the state of the user",
 	"internal/trust/state.go:StateFolder":                   "the state of the user",
 	"internal/cli/author/revision.go:run":                   "commits and files of the user's repository",

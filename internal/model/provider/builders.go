@@ -16,6 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/model/ollama"
 	"github.com/qtype-dev/qtype/internal/model/openai"
 	"github.com/qtype-dev/qtype/internal/model/wire"
+	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -57,7 +58,7 @@ func Own(chat func(model.Connection) (model.Chat, error), embedder func(model.Co
 
 // made calls the function of another module that makes a client. A panic, and nothing, are errors.
 func made[T comparable](newClient func(model.Connection) (T, error), to model.Connection) (client T, err error) {
-	err = spec.Guard("its provider", func() (err error) {
+	err = parts.Guard("its provider", func() (err error) {
 		client, err = newClient(to)
 		return err
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
@@ -40,7 +41,7 @@ func (f *Factory) client(t *spec.ClientTool) (tool.Tool, error) {
 func (f *Factory) own(t tool.Maker) (tool.Tool, error) {
 	var run tool.ClientHandler
 	host := tool.Host{Secret: f.secret, Getenv: f.opts.Getenv, HTTP: func(s tool.Service) (*http.Client, error) { return tool.Client(s, f.opts.Options) }}
-	err := spec.Guard("Make", func() (err error) {
+	err := parts.Guard("Make", func() (err error) {
 		run, err = t.Make(host)
 		return err
 	})
