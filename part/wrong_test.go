@@ -166,9 +166,9 @@ tools: [{type: gone, id: lost, name: lost, description: x, outputs: [{id: answer
 	for _, test := range []struct{ document, want string }{
 		{head + flow + "type: broken, mistake: rule}]\n", "wrong.qtype.yaml:9:82: the rule panicked: no rule"},
 		{head + flow + "type: broken, mistake: make}]\n", "wrong.qtype.yaml:9:13: step work: Make panicked: no step"},
-		{head + flow + "type: broken, mistake: nothing}]\n", "step work: Make returned no function"},
+		{head + flow + "type: broken, mistake: nothing}]\n", "step work: its Make returned no function"},
 		{head + flow + "type: broken, mistake: value}]\n", "answer: expected text, got something that is not a value"},
-		{head + strings.Replace(flow, "inputs: [text], outputs: [answer], ", "", 1) + "type: InvokeTool, tool: lost, input_bindings: {}, output_bindings: {answer: answer}}]\n", "tool lost: Make returned no function"},
+		{head + strings.Replace(flow, "inputs: [text], outputs: [answer], ", "", 1) + "type: InvokeTool, tool: lost, input_bindings: {}, output_bindings: {answer: answer}}]\n", "tool lost: its Make returned no function"},
 		{head + flow + "type: LLMInference, model: m}]\n", "model m: its provider returned no client"},
 		{head + void + flow + "type: LLMInference, model: m, memory: talk}]\n", "store s: its type void returned no store"},
 	} {

@@ -14,7 +14,7 @@ func checkKeys(t reflect.Type) error {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		key, isKey := f.Tag.Lookup("yaml")
-		problem := ""
+		var problem string
 		switch {
 		case f.Anonymous && f.Type.Kind() == reflect.Pointer && isOfSpec(f.Type.Elem()):
 			return fmt.Errorf("the base %s is not embedded as a struct", f.Name)

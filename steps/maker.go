@@ -118,7 +118,7 @@ func buildOwn(s Maker, env *Env) (Runner, error) {
 	case err != nil:
 		return nil, err
 	case process == nil:
-		return nil, errors.New("Make returned no function")
+		return nil, errors.New("its Make returned no function")
 	}
 	own := &ownStep{process: process, many: spec.RowsOf(s) == spec.RowsMany, limit: spec.CallLimit(s)}
 	if own.inputs, err = env.slots(s.Common().Inputs); err == nil {

@@ -146,10 +146,10 @@ func TestTemporal_RepeatedCalls(t *testing.T) {
 	if two := keys["two"]; len(keys["one"]) != 1 || len(two) != 2 || two[0] != two[1] || two[0] == "" || len(keys["three"]) != 1 {
 		t.Errorf("the calls had the keys %q", keys)
 	}
-	_, out, errs := c.qtype("runs", "list", "--engine", "temporal", "--format", "json")
+	_, out, _ := c.qtype("runs", "list", "--engine", "temporal", "--format", "json")
 	var run struct{ ID string }
 	testkit.Must(t, json.Unmarshal([]byte(out), &run))
-	if _, out, errs = c.qtype("runs", "show", run.ID); !strings.Contains(out, "3 rows, 0 failed, 1 call repeated") {
+	if _, out, errs := c.qtype("runs", "show", run.ID); !strings.Contains(out, "3 rows, 0 failed, 1 call repeated") {
 		t.Error(out, errs)
 	}
 }

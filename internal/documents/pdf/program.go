@@ -194,13 +194,15 @@ func (p program) operands() map[int][]int {
 		case b <= 21:
 			all[b], list = list, []int{}
 		case b == 28:
-			list = append(list, int(int16(p.u16(i+1)))) //nolint:gosec // a signed number
+			list = append(list, int(int16(p.u16(i+1))))
 			i += 2
 		case b == 29:
-			list = append(list, int(int32(p.u32(i+1)))) //nolint:gosec // a signed number
+			list = append(list, int(int32(p.u32(i+1))))
 			i += 4
 		case b == 30: // a real number ends with a half byte 15
-			for i++; i < len(p) && p[i]&15 != 15 && p[i]>>4 != 15; i++ {
+			i++
+			for i < len(p) && p[i]&15 != 15 && p[i]>>4 != 15 {
+				i++
 			}
 		case b >= 32 && b <= 246:
 			list = append(list, b-139)

@@ -46,7 +46,7 @@ func (f *Factory) own(t tool.Maker) (tool.Tool, error) {
 		return err
 	})
 	if err == nil && run == nil {
-		err = errors.New("Make returned no function")
+		err = errors.New("its Make returned no function")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: %w", t.EntityID(), err)
