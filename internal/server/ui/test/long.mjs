@@ -20,19 +20,17 @@ async function measure(session) {
   const painted = await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0].startTime)
   await page.waitForLoadState('networkidle')
   const before = await cpu()
-  let requests = 0
-  let bytes = 0
-  page.on('requestfinished', async (r) => {
-    requests++
-    bytes += (await r.sizes()).responseBodySize
-  })
+  const answered = []
+  page.on('requestfinished', (r) => answered.push(r.sizes()))
   const answers = await page.getByRole('article', { name: 'Assistant' }).count()
   await page.fill('#composer', 'hello')
   await page.keyboard.press('Enter')
   await page.getByRole('article', { name: 'Assistant' }).nth(answers).waitFor()
   await page.getByRole('button', { name: 'Send', exact: true }).waitFor()
   await page.waitForLoadState('networkidle')
-  const one = { painted, shown, answer: (await cpu()) - before, requests, bytes, nodes: await page.evaluate(() => document.querySelectorAll('*').length) }
+  const answer = (await cpu()) - before
+  const bytes = (await Promise.all(answered)).reduce((n, sizes) => n + sizes.responseBodySize, 0)
+  const one = { painted, shown, answer, requests: answered.length, bytes, nodes: await page.evaluate(() => document.querySelectorAll('*').length) }
   await page.close()
   return one
 }
