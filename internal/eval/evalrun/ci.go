@@ -111,20 +111,7 @@ func (r *Report) Markdown(w io.Writer) error {
 		verdict = "failed"
 	}
 	fmt.Fprintf(&b, "### Evaluation of %s: %s\n\nFlow %s, %s from %s\n\n", cell(r.App), verdict, cell(r.Flow), r.Run(), cell(r.Data))
-	lines := [][]string{{"Metric"}}
-	for _, v := range r.Variants {
-		lines[0] = append(lines[0], v.ID)
-	}
-	for _, m := range r.Metrics {
-		line := []string{m.ID}
-		for _, v := range r.Variants {
-			line = append(line, m.cell(v.Metrics[m.ID]))
-		}
-		lines = append(lines, line)
-	}
-	for _, p := range r.Passes() {
-		lines = append(lines, append([]string{p.Name}, p.Values...))
-	}
+	lines := r.table("Metric")
 	cost := []string{"cost"}
 	for _, v := range r.Variants {
 		cost = append(cost, strings.TrimPrefix(strings.TrimPrefix(money(v.Usage)+scoring(v), ", "), "cost "))

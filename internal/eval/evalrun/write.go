@@ -18,20 +18,7 @@ func (r *Report) JSON(w io.Writer) error {
 func (r *Report) Text(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s · flow %s · %s from %s\n\n", r.App, r.Flow, r.Run(), terminal.Clean(r.Data))
-	lines := [][]string{{"metric"}}
-	for _, v := range r.Variants {
-		lines[0] = append(lines[0], v.ID)
-	}
-	for _, m := range r.Metrics {
-		line := []string{m.ID}
-		for _, v := range r.Variants {
-			line = append(line, m.cell(v.Metrics[m.ID]))
-		}
-		lines = append(lines, line)
-	}
-	for _, p := range r.Passes() {
-		lines = append(lines, append([]string{p.Name}, p.Values...))
-	}
+	lines := r.table("metric")
 	writeColumns(&b, lines)
 	r.writeTrials(&b)
 	r.writeComparisons(&b)
@@ -161,4 +148,23 @@ func (c *Change) verdict() string {
 		return c.Note
 	}
 	return "ok"
+}
+
+// table returns the names of the variants after a heading, and a line for each metric and rate.
+func (r *Report) table(heading string) [][]string {
+	lines := [][]string{{heading}}
+	for _, v := range r.Variants {
+		lines[0] = append(lines[0], v.ID)
+	}
+	for _, m := range r.Metrics {
+		line := []string{m.ID}
+		for _, v := range r.Variants {
+			line = append(line, m.cell(v.Metrics[m.ID]))
+		}
+		lines = append(lines, line)
+	}
+	for _, p := range r.Passes() {
+		lines = append(lines, append([]string{p.Name}, p.Values...))
+	}
+	return lines
 }
