@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"iter"
 	"math"
 	"slices"
 )
@@ -62,18 +63,12 @@ type Match struct {
 // without repetition. Of equally near ones, the greater id comes first. A query of
 // another length finds nothing.
 func (v *Vectors) Nearest(query []float32, k int, match func(id int64) bool) []Match {
-	if len(query) != v.dimensions || k <= 0 {
+	if k <= 0 {
 		return nil
 	}
-	query = slices.Clone(query)
-	Normalize(query)
 	best := map[int64]float32{}
-	for i, id := range v.id {
-		if !match(id) {
-			continue
-		}
-		score := Dot(query, v.coordinates[i*v.dimensions:(i+1)*v.dimensions])
-		if previous, found := best[id]; !found || score > previous {
+	for id, score := range v.Scores(query) {
+		if previous, found := best[id]; match(id) && (!found || score > previous) {
 			best[id] = score
 		}
 	}
@@ -89,6 +84,23 @@ func (v *Vectors) Nearest(query []float32, k int, match func(id int64) bool) []M
 		return 1
 	})
 	return matches[:min(k, len(matches))]
+}
+
+// Scores yields the ids of all vectors, in the order in which they were added, with their cosines. A query of another
+// length has none.
+func (v *Vectors) Scores(query []float32) iter.Seq2[int64, float32] {
+	return func(yield func(int64, float32) bool) {
+		if len(query) != v.dimensions {
+			return
+		}
+		query = slices.Clone(query)
+		Normalize(query)
+		for i, id := range v.id {
+			if !yield(id, Dot(query, v.coordinates[i*v.dimensions:(i+1)*v.dimensions])) {
+				return
+			}
+		}
+	}
 }
 
 // version is the first byte of the binary form.

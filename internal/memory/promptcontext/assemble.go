@@ -2,6 +2,7 @@ package promptcontext
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -32,6 +33,7 @@ type contextUnit struct {
 	rank int   // the greatest is cut first
 	seq  int64 // retrieval: position in the history of the session; 0 for a message of another one
 
+	tokens  int       // retrieval: of the text with a line end, 0 for unknown
 	part    int       // retrieval: number of the passage in the message
 	session string    // retrieval: the other session
 	time    time.Time // retrieval: when the message was stored
@@ -64,13 +66,12 @@ type callContext struct {
 	parts   []blockContent
 	system  *memory.Entry // the stable parts follow it; nil for none
 	hasUser bool          // a user message is sent, which the other parts precede
-	sizes   map[string]int
 }
 
 // Assemble returns the context as it would be sent if there were room for all of it.
 func (t *turnContext) Assemble(system *memory.Entry, sent []*memory.Entry, preview bool) memory.CallContext {
 	at := t.place(sent)
-	c := &callContext{turn: t, session: t.session, system: system, hasUser: preview || at >= 0, sizes: map[string]int{}}
+	c := &callContext{turn: t, session: t.session, system: system, hasUser: preview || at >= 0}
 	if !t.begun {
 		t.preview()
 	}
@@ -197,19 +198,39 @@ func (c *callContext) texts(stable bool) string {
 	var all []string
 	for i := range c.parts {
 		p := &c.parts[i]
-		if text := p.text(); text != "" && (p.stable() || !c.hasUser) == stable {
+		if c.isStable(p) != stable {
+			continue
+		}
+		if text := p.text(); text != "" {
 			all = append(all, text)
 		}
 	}
 	return strings.Join(all, "\n\n")
 }
 
-// count returns the tokens of a text. Each text is counted once.
+// isStable reports whether a part is sent with the system message: without a user message, all are.
+func (c *callContext) isStable(p *blockContent) bool { return p.stable() || !c.hasUser }
+
+// count returns the tokens of a text.
 func (c *callContext) count(text string) int {
-	n, found := c.sizes[text]
-	if !found {
-		n = c.session.Count(text)
-		c.sizes[text] = n
+	return c.turn.source.sizes.of(c.session.Key().Memory, text, func() int { return c.session.Count(text) })
+}
+
+// unitTokens returns the tokens of a unit with its line end.
+func (c *callContext) unitTokens(u *contextUnit) int {
+	if u.tokens > 0 {
+		return u.tokens
+	}
+	return c.count(u.text + "\n")
+}
+
+// partTokens returns the tokens of the lines of a part, 0 without units.
+func (c *callContext) partTokens(p *blockContent) (n int) {
+	for i := range p.units {
+		n += c.unitTokens(&p.units[i])
+	}
+	if heading := p.heading(); n > 0 && heading != "" {
+		n += c.count(heading + "\n")
 	}
 	return n
 }
@@ -230,37 +251,36 @@ func (c *callContext) systemMessage() *chat.Message {
 	return &m
 }
 
+// beforeMessage ends the text before the newest user message.
+const beforeMessage = "\n\nThe message:"
+
 // volatileText returns the text that is sent before the newest user message.
 func (c *callContext) volatileText() string {
 	text := c.texts(false)
 	if text == "" {
 		return ""
 	}
-	return text + "\n\nThe message:"
+	return text + beforeMessage
 }
 
-// Tokens returns what the context adds to the system message and the chat messages.
+// Tokens returns what the context adds to the system message and the chat messages. The lines before the question
+// are counted one by one, so that none is counted twice.
 func (c *callContext) Tokens() int {
-	n := 0
-	if c.system != nil {
-		n -= c.system.Tokens
+	n, parts := 0, 0
+	if head := c.systemMessage(); head != nil && (c.system == nil || head != &c.system.Message) {
+		n = c.turn.source.sizes.of(c.session.Key().Memory, fmt.Sprint(len(head.Blocks), "\x00", head.Text()), func() int { return c.session.Tokens(head) })
+		if c.system != nil {
+			n -= c.system.Tokens
+		}
 	}
-	if head := c.systemMessage(); head != nil {
-		n += c.messageTokens(head)
+	for i := range c.parts {
+		if p := &c.parts[i]; !c.isStable(p) && len(p.units) > 0 {
+			parts++
+			n += c.partTokens(p)
+		}
 	}
-	if text := c.volatileText(); text != "" {
-		n += c.count(text + "\n") // as it is joined to the message
-	}
-	return n
-}
-
-// messageTokens counts a system message once for each text.
-func (c *callContext) messageTokens(m *chat.Message) int {
-	key := "\x00" + m.Text()
-	n, found := c.sizes[key]
-	if !found {
-		n = c.session.Tokens(m)
-		c.sizes[key] = n
+	if parts > 0 { // as it is joined to the message
+		n += (parts-1)*c.count("\n") + c.count(beforeMessage[1:]+"\n")
 	}
 	return n
 }
@@ -282,7 +302,7 @@ func (c *callContext) Shrink(room int) {
 		if p == nil {
 			return
 		}
-		c.fill(p, c.unitTokens(p)-excess)
+		c.fill(p, excess)
 	}
 }
 
@@ -298,21 +318,18 @@ func (c *callContext) lowest() (p *blockContent) {
 	return p
 }
 
-// unitTokens returns the tokens of the units of a part, counted by themselves.
-func (c *callContext) unitTokens(p *blockContent) (n int) {
-	for _, u := range p.units {
-		n += c.count(u.text) + 1
+// fill cuts at least a number of tokens from the units. The lowest ranks stay.
+func (c *callContext) fill(p *blockContent, excess int) {
+	room := -excess
+	for i := range p.units {
+		room += c.unitTokens(&p.units[i])
 	}
-	return n
-}
-
-// fill keeps the units that fit a number of tokens, the lowest ranks first, and fewer than before.
-func (c *callContext) fill(p *blockContent, room int) {
 	order := slices.Clone(p.units)
 	slices.SortStableFunc(order, func(a, b contextUnit) int { return cmp.Compare(a.rank, b.rank) })
 	kept := map[int]bool{}
-	for _, u := range order {
-		n := c.count(u.text) + 1
+	for i := range order {
+		u := &order[i]
+		n := c.unitTokens(u)
 		if n > room && (p.block.Kind == Pinned || p.block.Kind == Summary) {
 			break // a text keeps its beginning
 		}
@@ -332,8 +349,8 @@ func (c *callContext) Report() []store.ContextBlockReport {
 	for i := range c.parts {
 		p := &c.parts[i]
 		text := p.text()
-		all[i] = store.ContextBlockReport{Block: p.block.Kind, Priority: p.block.Priority, Tokens: c.count(text), Units: len(p.units), Cut: p.cut,
-			Through: p.through, Problem: p.problem, Text: text, Pending: p.pending, Stable: p.stable() || !c.hasUser}
+		all[i] = store.ContextBlockReport{Block: p.block.Kind, Priority: p.block.Priority, Tokens: max(c.partTokens(p)-c.count("\n"), 0), Units: len(p.units), Cut: p.cut,
+			Through: p.through, Problem: p.problem, Text: text, Pending: p.pending, Stable: c.isStable(p)}
 		for _, u := range p.units {
 			if u.seq > 0 && !slices.Contains(all[i].Found, u.seq) {
 				all[i].Found = append(all[i].Found, u.seq)

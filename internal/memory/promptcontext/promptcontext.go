@@ -101,6 +101,7 @@ type source struct {
 	facts     *Block // nil for none
 	vectors   vectorCache
 	words     wordCache
+	sizes     sizeCache
 	warn      func(string)
 }
 

@@ -52,7 +52,7 @@ func (t *turnContext) retrieve(question string) (found []contextUnit, problem st
 	if err != nil {
 		return nil, "", err
 	}
-	if found, err = t.quotes(all, index.tokens); err != nil {
+	if found, err = t.quotes(all, index); err != nil {
 		return nil, "", err
 	}
 	t.source.words.put(t.session.Key(), index)
@@ -87,44 +87,43 @@ type sourceMatch struct {
 
 // quotes returns the passages of matches, the newest messages first. What was deleted meanwhile is
 // left out. Without a number of messages, passages are taken while there is room: one without
-// room is skipped. tokens has the sizes of those that were read before, by document, and gets those of others.
-func (t *turnContext) quotes(matches []sourceMatch, tokens map[int]int) (found []contextUnit, err error) {
+// room is skipped.
+func (t *turnContext) quotes(matches []sourceMatch, x *wordIndex) (found []contextUnit, err error) {
 	read := map[textPlace]*memory.Entry{}
 	room := math.MaxInt
 	if t.source.retrieval.TopK == 0 {
 		room = maxRetrievedTokens
 	}
 	for rank, match := range matches {
-		if tokens[match.doc] > room {
+		q := x.quoted[match.doc]
+		if q.tokens > room {
 			continue
 		}
-		if _, known := read[match.place()]; !known {
-			if err := t.readTexts(nextMatches(matches[rank:], tokens, room), read); err != nil {
-				return nil, err
+		if q.text == "" {
+			if _, known := read[match.place()]; !known {
+				if err := t.readTexts(nextMatches(matches[rank:], x.quoted, room), read); err != nil {
+					return nil, err
+				}
 			}
-		}
-		e := read[match.place()]
-		if e == nil {
-			continue
-		}
-		parts := ranking.Passages(e.Message.Text())
-		if match.part >= len(parts) {
-			continue
-		}
-		unit := contextUnit{text: quote(e, parts[match.part]), rank: rank, time: e.Time, session: match.other, part: match.part}
-		if match.other == "" {
-			unit.seq = match.seq
-		}
-		if t.source.retrieval.TopK == 0 {
-			n := tokens[match.doc]
-			if n == 0 {
-				n = t.session.Count(unit.text) + 1
-				tokens[match.doc] = n
-			}
-			if n > room {
+			if q = passageOf(read[match.place()], match.part); q.text == "" {
 				continue
 			}
-			room -= n
+			x.keepQuote(match.doc, quotedPassage{q.text, x.quoted[match.doc].tokens, q.time})
+			q = x.quoted[match.doc]
+		}
+		if q.tokens == 0 {
+			q.tokens = t.session.Count(q.text + "\n")
+			x.quoted[match.doc] = q
+		}
+		if t.source.retrieval.TopK == 0 {
+			if q.tokens > room {
+				continue
+			}
+			room -= q.tokens
+		}
+		unit := contextUnit{text: q.text, tokens: q.tokens, rank: rank, time: q.time, session: match.other, part: match.part}
+		if match.other == "" {
+			unit.seq = match.seq
 		}
 		found = append(found, unit)
 	}
@@ -134,14 +133,31 @@ func (t *turnContext) quotes(matches []sourceMatch, tokens map[int]int) (found [
 	return found, nil
 }
 
-// nextMatches returns the first matches, up to a number, that have room together as far as their sizes are known.
-func nextMatches(matches []sourceMatch, tokens map[int]int, room int) (next []sourceMatch) {
+// passageOf returns a passage of a message as it is sent; one without a text if the message, nil for a deleted one,
+// does not have it.
+func passageOf(e *memory.Entry, part int) quotedPassage {
+	if e == nil {
+		return quotedPassage{}
+	}
+	parts := ranking.Passages(e.Message.Text())
+	if part >= len(parts) {
+		return quotedPassage{}
+	}
+	return quotedPassage{text: quote(e, parts[part]), time: e.Time}
+}
+
+// nextMatches returns the first matches, up to a number, that have room together as far as their sizes are known, and whose
+// texts are not.
+func nextMatches(matches []sourceMatch, known map[int]quotedPassage, room int) (next []sourceMatch) {
 	for _, match := range matches {
-		n := tokens[match.doc]
-		if n > room {
+		q := known[match.doc]
+		if q.tokens > room {
 			continue
 		}
-		room -= n
+		room -= q.tokens
+		if q.text != "" {
+			continue
+		}
 		if next = append(next, match); len(next) == readAhead {
 			break
 		}

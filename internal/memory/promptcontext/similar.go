@@ -2,7 +2,6 @@ package promptcontext
 
 import (
 	"cmp"
-	"math"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/memory/ranking"
@@ -35,10 +34,13 @@ func (c *source) Similar(s memory.ContextSession, heads []memory.SessionHead, te
 			return all, problem, nil
 		}
 		similar, edits := map[int64]float32{}, l.Head.State.Edits()
-		for _, m := range stored.vectors.Nearest(query, math.MaxInt, func(int64) bool { return true }) {
-			at := ranking.PlaceOf(m.ID)
+		for id, score := range stored.vectors.Scores(query) {
+			at := ranking.PlaceOf(id)
 			if original := edits.Original(at.Seq); edits.Current(original) == at.Seq {
-				similar[ranking.Place{Seq: original, Part: at.Part}.ID()] = m.Score
+				place := ranking.Place{Seq: original, Part: at.Part}.ID()
+				if before, found := similar[place]; !found || score > before {
+					similar[place] = score
+				}
 			}
 		}
 		all = append(all, similar)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/qtype-dev/qtype/internal/memory/ranking"
 	"github.com/qtype-dev/qtype/memory"
@@ -44,7 +45,12 @@ func (c *wordCache) put(key memory.Key, x *wordIndex) {
 	}
 	c.byKey[key] = x
 	c.order = append(slices.DeleteFunc(c.order, func(k memory.Key) bool { return k == key }), key)
-	if len(c.order) > maxWordIndexes {
+	total := 0
+	for _, k := range c.order {
+		total += c.byKey[k].bytes
+	}
+	for len(c.order) > maxWordIndexes || total > maxTextBytes && len(c.order) > 1 {
+		total -= c.byKey[c.order[0]].bytes
 		delete(c.byKey, c.order[0])
 		c.order = c.order[1:]
 	}
@@ -57,12 +63,38 @@ func (c *wordCache) drop(key memory.Key) { _ = c.take(key) }
 type wordIndex struct {
 	corpus   ranking.Corpus
 	sessions map[string]*wordSession
-	keys     []memory.Key // of sessions by number
-	tokens   map[int]int  // of quoted documents
+	keys     []memory.Key          // of sessions by number
+	quoted   map[int]quotedPassage // by document
+	bytes    int                   // of their texts
 }
 
 func newWordIndex() *wordIndex {
-	return &wordIndex{sessions: map[string]*wordSession{}, tokens: map[int]int{}}
+	return &wordIndex{sessions: map[string]*wordSession{}, quoted: map[int]quotedPassage{}}
+}
+
+// quotedPassage is a document as it is sent. Its message has not changed since: the documents of a session with
+// an edited message are added again, and those of a deleted one are not found.
+type quotedPassage struct {
+	text   string // empty if it is to be read
+	tokens int    // of the text with a line end; 0 before it was retrieved
+	time   time.Time
+}
+
+const (
+	maxIndexBytes = 4 << 20  // of the texts of one index
+	maxTextBytes  = 64 << 20 // of those of all indexes that one memory caches
+)
+
+// keepQuote keeps a passage, so that the turns that send it do not read it.
+func (x *wordIndex) keepQuote(doc int, q quotedPassage) {
+	if x.bytes += len(q.text); x.bytes > maxIndexBytes {
+		for other, old := range x.quoted {
+			old.text = ""
+			x.quoted[other] = old
+		}
+		x.bytes = len(q.text)
+	}
+	x.quoted[doc] = q
 }
 
 // wordSession is how much of a session is in an index.
@@ -73,6 +105,7 @@ type wordSession struct {
 	last    int64
 	rewound string
 	edited  string
+	docs    map[ranking.Place]int // its passages, also those that were removed
 }
 
 // update makes the messages of a session from first to last those of the index. read
@@ -85,7 +118,8 @@ func (x *wordIndex) update(key memory.Key, h memory.Head, first, last int64, rea
 		s = nil
 	}
 	if s == nil {
-		s = &wordSession{number: int32(len(x.keys)), version: h.Version, first: first, last: first - 1, rewound: h.State.Rewound, edited: h.State.Edited}
+		s = &wordSession{number: int32(len(x.keys)), version: h.Version, first: first, last: first - 1, rewound: h.State.Rewound, edited: h.State.Edited,
+			docs: map[ranking.Place]int{}}
 		x.sessions[key.Session] = s
 		x.keys = append(x.keys, key)
 	}
@@ -100,12 +134,24 @@ func (x *wordIndex) update(key memory.Key, h memory.Head, first, last int64, rea
 		if e.Seq > last {
 			break
 		}
-		if msg := &e.Message; isRetrieved(msg) && e.Seq > s.last {
-			x.corpus.Add(ranking.Document{Session: s.number, Seq: e.Seq, Time: e.Time, Name: msg.Name, Text: msg.Text()})
+		if e.Seq > s.last {
+			x.add(s, e)
 		}
 	}
 	s.last = last
 	return nil
+}
+
+// add adds a message that may be retrieved.
+func (x *wordIndex) add(s *wordSession, e *memory.Entry) {
+	msg, first := &e.Message, x.corpus.Next()
+	if !isRetrieved(msg) || !x.corpus.Add(ranking.Document{Session: s.number, Seq: e.Seq, Time: e.Time, Name: msg.Name, Text: msg.Text()}) {
+		return
+	}
+	for i, p := range ranking.Passages(msg.Text()) {
+		s.docs[ranking.Place{Seq: e.Seq, Part: i}] = first + i
+		x.keepQuote(first+i, quotedPassage{text: quote(e, p), time: e.Time})
+	}
 }
 
 // remove removes the messages of a session that may not be retrieved any more.
@@ -201,21 +247,21 @@ func (x *wordIndex) similar(to []ranking.Similarity, key memory.Key, query []flo
 	if stored == nil {
 		return to
 	}
-	edits := state.Edits()
-	docs := map[ranking.Place]int{}
-	for doc, at := range x.corpus.Session(x.sessions[key.Session].number) {
-		docs[at] = doc
-	}
-	original := func(id int64) ranking.Place {
+	edits, docs := state.Edits(), x.sessions[key.Session].docs
+	known := make(map[int]int, len(docs)) // where each document is in to
+	for id, score := range stored.vectors.Scores(query) {
 		at := ranking.PlaceOf(id)
-		return ranking.Place{Seq: edits.Original(at.Seq), Part: at.Part}
-	}
-	for _, m := range stored.vectors.Nearest(query, math.MaxInt, func(id int64) bool {
-		place := original(id)
-		_, found := docs[place]
-		return found && edits.Current(place.Seq) == ranking.PlaceOf(id).Seq
-	}) {
-		to = append(to, ranking.Similarity{Doc: docs[original(m.ID)], Score: m.Score})
+		original := edits.Original(at.Seq)
+		doc, found := docs[ranking.Place{Seq: original, Part: at.Part}]
+		if !found || edits.Current(original) != at.Seq {
+			continue
+		}
+		if i, found := known[doc]; found {
+			to[i].Score = max(to[i].Score, score)
+			continue
+		}
+		known[doc] = len(to)
+		to = append(to, ranking.Similarity{Doc: doc, Score: score})
 	}
 	return to
 }

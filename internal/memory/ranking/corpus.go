@@ -86,6 +86,9 @@ type author struct{ words []string }
 // Len returns the number of documents.
 func (c *Corpus) Len() int { return c.live }
 
+// Next returns the number of the first passage of the message that is added next.
+func (c *Corpus) Next() int { return len(c.docs) }
+
 // Dead returns the number of removed documents that still use memory.
 func (c *Corpus) Dead() int { return len(c.docs) - c.live }
 

@@ -98,7 +98,7 @@ func (c *Corpus) Rank(q Query) []Result {
 	r.periods = periods(r.plain, now.UTC(), time.Unix(c.first, 0).UTC(), time.Unix(c.newest, 0).UTC())
 	results := r.combine()
 	slices.SortFunc(results, func(a, b Result) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Doc, b.Doc)) })
-	r.putNewestFirst(results)
+	results = r.putNewestFirst(results)
 	if q.Whole {
 		results = c.bestOfMessages(results)
 	}
@@ -129,7 +129,7 @@ type scored struct {
 // combine returns the documents of both rankings with their scores: the share of the query's
 // words that they have, by weight, and how far their similarity is above the mean of all.
 func (r *ranker) combine() []Result {
-	n := max(depth, 4*r.query.Limit)
+	n := max(depth, 2*r.query.Limit)
 	words, similar := r.byWords(), r.bySimilarity(n)
 	fused := map[int32]float64{}
 	for _, list := range [][]scored{r.best(words, n), similar.best} {
@@ -155,29 +155,42 @@ func (r *ranker) combine() []Result {
 }
 
 // putNewestFirst puts the newest first of documents of one author that have the same words of the
-// query and about the same score: what was said later replaces what was said before.
-func (r *ranker) putNewestFirst(results []Result) {
-	masks := map[int]uint64{}
-	for _, result := range results {
-		masks[result.Doc] = r.mask(int32(result.Doc))
+// query and about the same score: what was said later replaces what was said before. It returns
+// those that may be among the best.
+func (r *ranker) putNewestFirst(results []Result) []Result {
+	last := r.query.Limit
+	if r.query.Whole {
+		last *= 2 // several passages of a message count once
 	}
+	if last > 0 && last < len(results) {
+		least := aboutSame * results[last-1].Score
+		end, _ := slices.BinarySearchFunc(results, least, func(one Result, least float64) int { return cmp.Compare(least, one.Score) })
+		results = results[:max(end, last)]
+	}
+	masks := make([]uint64, len(results))
 	for i := range results {
-		newest, mask := i, masks[results[i].Doc]
-		if bits.OnesCount64(mask) < minSameWords {
+		masks[i] = r.mask(int32(results[i].Doc))
+	}
+	for i := range results[:min(last, len(results))] {
+		if bits.OnesCount64(masks[i]) < minSameWords {
 			continue
 		}
+		newest := i
 		for j := i + 1; j < len(results) && results[j].Score >= aboutSame*results[i].Score; j++ {
-			a, b := &r.docs[results[j].Doc], &r.docs[results[newest].Doc]
-			if masks[results[j].Doc] == mask && a.author == b.author && a.seconds > b.seconds {
+			if masks[j] != masks[i] {
+				continue
+			}
+			if a, b := &r.docs[results[j].Doc], &r.docs[results[newest].Doc]; a.author == b.author && a.seconds > b.seconds {
 				newest = j
 			}
 		}
 		doc := results[newest].Doc
 		for k := newest; k > i; k-- { // the scores stay in order
-			results[k].Doc = results[k-1].Doc
+			results[k].Doc, masks[k] = results[k-1].Doc, masks[k-1]
 		}
-		results[i].Doc = doc
+		results[i].Doc = doc // its mask is that of the one before
 	}
+	return results
 }
 
 // mask returns which terms of the query a document has.
