@@ -130,13 +130,13 @@ type scored struct {
 // words that they have, by weight, and how far their similarity is above the mean of all.
 func (r *ranker) combine() []Result {
 	n := max(depth, 2*r.query.Limit)
-	words, similar := r.byWords(), r.bySimilarity(n)
+	words, similar := r.byWords(), r.bySimilarity()
 	fused := map[int32]float64{}
-	for _, list := range [][]scored{r.best(words, n), similar.best} {
+	for _, list := range [][]scored{words.best(n), similar.best(n)} {
 		for _, s := range list {
 			cosine := float64(similar.of(s.doc))
-			score := wordsWeight * float64(words.of[s.doc]) / max(r.ideal, math.SmallestNonzeroFloat32)
-			if r.query.Similar == nil && words.of[s.doc] == 0 && cosine < similar.mean+minDeviations*similar.deviation {
+			score := wordsWeight * float64(words.of(s.doc)) / max(r.ideal, math.SmallestNonzeroFloat32)
+			if r.query.Similar == nil && words.of(s.doc) == 0 && cosine < similar.mean+minDeviations*similar.deviation {
 				continue // the meanings of words alone say little
 			}
 			if cosine != 0 {
@@ -207,9 +207,9 @@ func (r *ranker) mask(doc int32) (mask uint64) {
 }
 
 // byWords scores the documents by the words of the query.
-func (r *ranker) byWords() *scoreList {
+func (r *ranker) byWords() *scores {
 	having := make([]uint8, len(r.docs)) // the last of the terms, from 1, that a document has
-	scores := scoreList{of: make([]float32, len(r.docs))}
+	own := make([]float32, len(r.docs))
 	average := float64(r.total) / float64(max(r.live, 1))
 	for number, term := range r.stems {
 		ids := r.find(term)
@@ -229,7 +229,7 @@ func (r *ranker) byWords() *scoreList {
 				}
 				having[doc] = uint8(number + 1)
 				norm := saturation * (1 - lengthShare + lengthShare*float64(r.docs[doc].length)/max(average, 1))
-				scores.add(doc, float32(weight*count*(saturation+1)/(count+norm)))
+				own[doc] += float32(weight * count * (saturation + 1) / (count + norm))
 			}
 		}
 		forms := r.forms(term, ids)
@@ -238,19 +238,20 @@ func (r *ranker) byWords() *scoreList {
 			for _, p := range r.postings[id] {
 				if doc := int32(p >> countBits); !r.docs[doc].dead && having[doc] != uint8(number+1) {
 					having[doc] = uint8(number + 1)
-					scores.add(doc, float32(formShare*most))
+					own[doc] += float32(formShare * most)
 				}
 			}
 		}
 		r.ideal += most
 	}
 	if len(r.periods) > 0 || slices.Contains(r.named, true) {
-		for _, doc := range scores.touched {
-			scores.of[doc] *= 1 + r.boost(doc, namedAuthor, 0)
-			scores.of[doc] *= 1 + r.boost(doc, 0, mentionedTime)
+		for doc, score := range own {
+			if score > 0 {
+				own[doc] *= (1 + r.boost(int32(doc), namedAuthor, 0)) * (1 + r.boost(int32(doc), 0, mentionedTime))
+			}
 		}
 	}
-	return r.spread(&scores, wordsBefore, wordsAfter)
+	return &scores{ranker: r, own: own, before: wordsBefore, after: wordsAfter}
 }
 
 // having returns how many documents have a term.
@@ -277,8 +278,8 @@ func (r *ranker) find(term string) []int32 {
 		return nil
 	}
 	var variants []string
-	for t := range r.ids {
-		if isVariant(t, term) && r.having(r.postings[r.ids[t]]) > 0 {
+	for id, t := range r.terms {
+		if (t[0] == term[0] || strings.HasSuffix(term, t)) && isVariant(t, term) && r.having(r.postings[id]) > 0 {
 			variants = append(variants, t)
 		}
 	}
@@ -357,44 +358,6 @@ func (r *ranker) boost(doc int32, named, dated float32) (gain float32) {
 	return gain
 }
 
-// scoreList has the scores of documents, and which of them have one.
-type scoreList struct {
-	of      []float32
-	touched []int32
-}
-
-func (s *scoreList) add(doc int32, score float32) {
-	if s.of[doc] == 0 {
-		s.touched = append(s.touched, doc)
-	}
-	s.of[doc] += score
-}
-
-// spread adds shares of the scores of the messages before and after.
-func (r *ranker) spread(from *scoreList, before, after []float32) *scoreList {
-	to := &scoreList{of: make([]float32, len(r.docs))}
-	slices.Sort(from.touched) // sums do not depend on the order of the terms
-	for _, doc := range from.touched {
-		score := from.of[doc]
-		to.add(doc, score)
-		near := doc
-		for _, share := range before { // doc is a message before another one
-			if near = r.neighbor(near, r.docs[near].next); near < 0 {
-				break
-			}
-			to.add(near, share*score*r.damping(near))
-		}
-		near = doc
-		for _, share := range after {
-			if near = r.neighbor(near, r.docs[near].previous); near < 0 {
-				break
-			}
-			to.add(near, share*score*r.damping(near))
-		}
-	}
-	return to
-}
-
 // damping is the share of a neighbor's score that a message gets: long ones less.
 func (r *ranker) damping(doc int32) float32 {
 	return min(1, dampedWords/float32(max(r.docs[doc].whole, 1)))
@@ -410,17 +373,6 @@ func (r *ranker) neighbor(doc, other int32) int32 {
 		return -1
 	}
 	return other
-}
-
-// best returns the n documents with the highest scores.
-func (r *ranker) best(scores *scoreList, n int) []scored {
-	top := vectors.NewTop(n)
-	for _, doc := range scores.touched {
-		if score := scores.of[doc]; score > 0 {
-			r.offer(top, doc, score)
-		}
-	}
-	return sorted(top)
 }
 
 // offer adds a document that may be a result.

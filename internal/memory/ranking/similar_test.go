@@ -10,8 +10,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/vectors"
 )
 
-// TestByMeaning expects the best documents of a large corpus to be those of a comparison of all.
-func TestByMeaning(t *testing.T) {
+// TestScores_Best expects the best documents of a large corpus to be those of a comparison of all.
+func TestScores_Best(t *testing.T) {
 	t.Parallel()
 	nouns := []string{"puppy", "violin", "aspirin", "train", "bread", "rent", "harbor", "cousin", "garden", "invoice", "piano", "otter", "climb", "paint"}
 	random := rand.New(rand.NewPCG(1, 2))
@@ -29,14 +29,16 @@ func TestByMeaning(t *testing.T) {
 			q := Query{Text: query, Match: match}
 			r := &ranker{Corpus: &c, query: q, named: []bool{query == "what did Ana play?", false}}
 			r.plain, r.stems = queryTerms(query)
-			got, own, top := r.bySimilarity(50), r.cosines(), vectors.NewTop(50)
-			for doc := range c.docs {
-				if score := r.withNeighbors(own, int32(doc)); score > 0 {
-					r.offer(top, int32(doc), score)
+			for kind, s := range map[string]*scores{"words": r.byWords(), "meaning": r.bySimilarity()} {
+				got, top := s.best(50), vectors.NewTop(50)
+				for doc := range c.docs {
+					if score := s.of(int32(doc)); score > 0 {
+						r.offer(top, int32(doc), score)
+					}
 				}
-			}
-			if want := sorted(top); !slices.Equal(got.best, want) || (len(want) == 0) != (query == "🙂") {
-				t.Errorf("%s, %s: %v, want %v", query, name, got.best, want)
+				if want := sorted(top); !slices.Equal(got, want) || kind == "meaning" && (len(want) == 0) != (query == "🙂") {
+					t.Errorf("%s, %s, %s: %v, want %v", query, name, kind, got, want)
+				}
 			}
 		}
 	}
