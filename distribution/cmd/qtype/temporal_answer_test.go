@@ -21,11 +21,7 @@ func TestTemporal_Answer(t *testing.T) {
 	}
 	c := newCluster(t, string(document), "order,amount\n8812,40\n8813,50\n")
 	c.worker()
-	result := make(chan string, 1)
-	go func() {
-		status, _, stderr := c.qtype("run", "app.qtype.yaml", "-f", "complaint", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal")
-		result <- fmt.Sprintf("%d\n%s", status, stderr)
-	}()
+	result := c.begin("run", "app.qtype.yaml", "-f", "complaint", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal")
 	id, shown := c.awaitRequests(2, result)
 	if got := c.awaitRun(durable.WaitingStatus); got.ID != id || got.Flow != "complaint" {
 		t.Errorf("a run that waits is listed as %+v", got)
@@ -99,11 +95,7 @@ func TestTemporal_NewDocument(t *testing.T) {
 	c := newCluster(t, former, "order,amount\n8812,40\n8813,50\n")
 	c.worker()
 	run := []string{"run", "app.qtype.yaml", "-f", "complaint", "-I", "in.csv", "--engine", "temporal", "-o"}
-	result := make(chan string, 1)
-	go func() {
-		status, _, stderr := c.qtype(append(run, "out.jsonl")...)
-		result <- fmt.Sprintf("%d\n%s", status, stderr)
-	}()
+	result := c.begin(append(run, "out.jsonl")...)
 	id, shown := c.awaitRequests(2, result)
 	number := "1"
 	if strings.Contains(shown, `  2: row 1,`) {
@@ -132,10 +124,7 @@ func TestTemporal_NewDocument(t *testing.T) {
 	}
 	c.awaitRun(durable.UnservedStatus)
 	c.worker()
-	go func() {
-		status, _, stderr := c.qtype(append(run, "out.jsonl", "--resume")...)
-		result <- fmt.Sprintf("%d\n%s", status, stderr)
-	}()
+	result = c.begin(append(run, "out.jsonl", "--resume")...)
 	id, shown = c.awaitRequests(3-int(number[0]-'0'), result) // the request that is left has its number
 	number = fmt.Sprint(3 - int(number[0]-'0'))
 	if status, _, errs := c.qtype("runs", "answer", id, number+`={"pay": false}`); status != 0 {
@@ -177,11 +166,7 @@ func TestTemporal_AnswerBatches(t *testing.T) {
 	text = strings.Replace(text, "      - {id: note, type: text?}\n", "      - {id: note, type: text?}\n      - {id: orders, type: 'list[int]'}\n", 1)
 	c := newCluster(t, text, "order,amount\n8812,40\n8813,50\n")
 	c.worker()
-	result := make(chan string, 1)
-	go func() {
-		status, _, stderr := c.qtype("run", "app.qtype.yaml", "-f", "complaint", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal")
-		result <- fmt.Sprintf("%d\n%s", status, stderr)
-	}()
+	result := c.begin("run", "app.qtype.yaml", "-f", "complaint", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal")
 	for number, order := range []string{"8812", "8813"} {
 		id, shown := c.awaitRequests(number+1, result)
 		if !strings.Contains(shown, `step ask needs the result of decide {"order":`+order) {

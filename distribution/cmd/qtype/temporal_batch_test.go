@@ -116,11 +116,7 @@ func TestTemporal_Batches(t *testing.T) {
 	s, model := newSummaries(t, rows+groups/2)
 	c := newCluster(t, fmt.Sprintf(summarizes, model.URL)+keeps, messagesOf(rows))
 	first := c.worker()
-	result := make(chan string, 1)
-	go func() {
-		status, _, stderr := c.qtype("run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal", "--chunk", "7", "--heartbeat", "2s")
-		result <- fmt.Sprintf("%d\n%s", status, stderr)
-	}()
+	result := c.start("--chunk", "7", "--heartbeat", "2s")
 	<-s.ready
 	if err := first.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -306,11 +302,7 @@ func TestTemporal_BatchesRetryKilled(t *testing.T) {
 	s.mu.Lock()
 	s.pause = 300 * time.Millisecond
 	s.mu.Unlock()
-	result := make(chan string, 1)
-	go func() {
-		status, _, stderr := c.qtype(append(run, "--resume", "--retry-failed")...)
-		result <- fmt.Sprintf("%d\n%s", status, stderr)
-	}()
+	result := c.begin(append(run, "--resume", "--retry-failed")...)
 	<-s.ready
 	time.Sleep(500 * time.Millisecond) // some rows of this attempt are stored
 	if err := first.Process.Kill(); err != nil {

@@ -77,11 +77,7 @@ func TestTemporalBucket(t *testing.T) {
 			c := newCluster(t, fmt.Sprintf(summarizes, model.URL), messagesOf(rows))
 			blobs := []string{"--blobs", place + "://rows/runs"}
 			first := c.worker(blobs...)
-			result := make(chan string, 1)
-			go func() {
-				status, _, stderr := c.qtype(append([]string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal", "--chunk", "7", "--heartbeat", "2s"}, blobs...)...)
-				result <- fmt.Sprintf("%d\n%s", status, stderr)
-			}()
+			result := c.begin(append([]string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal", "--chunk", "7", "--heartbeat", "2s"}, blobs...)...)
 			<-s.ready
 			testkit.Must(t, first.Process.Kill())
 			c.worker(blobs...)

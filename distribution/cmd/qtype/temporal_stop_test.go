@@ -36,11 +36,7 @@ func TestTemporal_StoppedWorker(t *testing.T) {
 	t.Cleanup(model.Close)
 	c := newCluster(t, fmt.Sprintf(talks, model.URL), "session,text\ns0,hello\n")
 	first := c.worker("--drain-timeout", "0s")
-	result := make(chan string, 1)
-	go func() {
-		status, _, stderr := c.qtype("run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal", "--heartbeat", "2s")
-		result <- fmt.Sprintf("%d\n%s", status, stderr)
-	}()
+	result := c.start("--heartbeat", "2s")
 	<-asked
 	testkit.Must(t, first.Process.Signal(os.Interrupt))
 	c.worker()
@@ -69,11 +65,7 @@ func TestTemporal_Outage(t *testing.T) {
 	t.Cleanup(model.Close)
 	c := newCluster(t, fmt.Sprintf(talks, model.URL), "session,text\na,1\na,2\na,3\na,4\nb,5\n")
 	first := c.worker("--drain-timeout", "0s")
-	result := make(chan string, 1)
-	go func() {
-		status, _, stderr := c.qtype("run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal")
-		result <- fmt.Sprintf("%d\n%s", status, stderr)
-	}()
+	result := c.start()
 	<-asked
 	<-asked
 	testkit.Must(t, first.Process.Signal(syscall.SIGTERM))
@@ -132,11 +124,7 @@ func TestTemporal_RepeatedCalls(t *testing.T) {
 	t.Cleanup(func() { close(end) })
 	c := newCluster(t, fmt.Sprintf(pays, shop.URL), "order\none\ntwo\nthree\n")
 	worker := c.worker()
-	result := make(chan string, 1)
-	go func() {
-		status, _, stderr := c.qtype("run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal", "--heartbeat", "2s")
-		result <- fmt.Sprintf("%d\n%s", status, stderr)
-	}()
+	result := c.start("--heartbeat", "2s")
 	<-asked
 	for isMarked := false; !isMarked; time.Sleep(10 * time.Millisecond) { // a call does not wait for its mark
 		marks := 0
@@ -216,11 +204,7 @@ func TestTemporal_Figures(t *testing.T) {
 		return "none in " + stderr
 	}
 	worker := c.worker()
-	result := make(chan string, 1)
-	go func() {
-		_, _, stderr := c.qtype("run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal", "--heartbeat", "2s")
-		result <- stderr
-	}()
+	result := c.start("--heartbeat", "2s")
 	<-asked
 	testkit.Must(t, worker.Process.Kill())
 	c.worker()
@@ -247,11 +231,7 @@ func TestTemporal_LethalRow(t *testing.T) {
 	t.Cleanup(func() { close(end) })
 	c := newCluster(t, fmt.Sprintf(talks, model.URL), "session,text\na,1\na,lethal\na,3\n")
 	worker := c.worker()
-	result := make(chan string, 1)
-	go func() {
-		status, _, stderr := c.qtype("run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal", "--heartbeat", "3s")
-		result <- fmt.Sprintf("%d\n%s", status, stderr)
-	}()
+	result := c.start("--heartbeat", "3s")
 	got, killed := "", 0
 	for got == "" {
 		select {
@@ -301,11 +281,7 @@ func TestTemporal_RollingRestarts(t *testing.T) {
 	}
 	c := newCluster(t, fmt.Sprintf(talks, model.URL), input.String())
 	workers := []*exec.Cmd{c.worker(), c.worker()}
-	result := make(chan string, 1)
-	go func() {
-		status, _, stderr := c.qtype("run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal", "--chunk", "10")
-		result <- fmt.Sprintf("%d\n%s", status, stderr)
-	}()
+	result := c.start("--chunk", "10")
 	for i := range restarts {
 		for range rows / (restarts + 1) {
 			<-asked

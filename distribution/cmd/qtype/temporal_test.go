@@ -132,6 +132,21 @@ func (c *cluster) qtype(args ...string) (status int, stdout, stderr string) {
 	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
 }
 
+// begin begins a command. The channel gets its exit status and messages.
+func (c *cluster) begin(args ...string) <-chan string {
+	result := make(chan string, 1)
+	go func() {
+		status, _, stderr := c.qtype(args...)
+		result <- fmt.Sprintf("%d\n%s", status, stderr)
+	}()
+	return result
+}
+
+// start begins a run of the rows of the file on workers.
+func (c *cluster) start(flags ...string) <-chan string {
+	return c.begin(append([]string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal"}, flags...)...)
+}
+
 // worker starts a worker and waits until it polls.
 func (c *cluster) worker(args ...string) *exec.Cmd {
 	c.t.Helper()
@@ -206,11 +221,7 @@ func TestTemporal_KilledWorker(t *testing.T) {
 	}
 	c := newCluster(t, fmt.Sprintf(talks, model.URL), input.String())
 	first := c.worker()
-	result := make(chan string, 1)
-	go func() {
-		status, _, stderr := c.qtype("run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal", "--chunk", "4", "--heartbeat", "2s")
-		result <- fmt.Sprintf("%d\n%s", status, stderr)
-	}()
+	result := c.start("--chunk", "4", "--heartbeat", "2s")
 	<-half
 	if err := first.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -293,11 +304,7 @@ func TestTemporal_Checkpoint(t *testing.T) {
 	}
 	c := newCluster(t, fmt.Sprintf(answers, model.URL), input.String())
 	first := c.worker()
-	result := make(chan string, 1)
-	go func() {
-		status, _, stderr := c.qtype("run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal", "--heartbeat", "2s")
-		result <- fmt.Sprintf("%d\n%s", status, stderr)
-	}()
+	result := c.start("--heartbeat", "2s")
 	<-reached
 	if err := first.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -455,11 +462,7 @@ func TestTemporal_Resume(t *testing.T) {
 	c := newCluster(t, fmt.Sprintf(talks, model.URL), "session,text\na,1\na,2\na,3\na,4\n")
 	c.worker()
 	run := []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal", "--chunk", "1", "--heartbeat", "2s"}
-	result := make(chan string, 1)
-	go func() {
-		status, _, stderr := c.qtype(run...)
-		result <- fmt.Sprintf("%d\n%s", status, stderr)
-	}()
+	result := c.begin(run...)
 	<-entered
 	if status, _, errs := c.qtype(run...); status != 1 || !strings.Contains(errs, "use --resume to continue or --restart") {
 		t.Errorf("second run: %d\n%s", status, errs)
