@@ -32,7 +32,7 @@ func (m *Manager) create(ctx context.Context, r *Run, s *Start) (*Run, error) {
 		return m.existing(ctx, rec, s)
 	}
 	stored := newStoredRequest(s)
-	stored.ID, stored.Created, stored.Fingerprint = r.ID, r.Created, fingerprint(r.Flow)
+	stored.ID, stored.Created, stored.Fingerprint, stored.Delegated = r.ID, r.Created, fingerprint(r.Flow), m.opts.Engine != nil
 	request, err := json.Marshal(stored)
 	if err != nil {
 		return nil, fmt.Errorf("the run cannot be stored: %w", err)

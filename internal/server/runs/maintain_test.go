@@ -352,3 +352,33 @@ func TestAnswer_WhileRunIsRepeated(t *testing.T) {
 		testkit.Must(t, second.Shutdown(t.Context()))
 	}
 }
+
+// waitingEngine is an Engine whose runs do not end.
+type waitingEngine struct{}
+
+func (waitingEngine) Run(ctx context.Context, _ *runs.Job) (func(), error) {
+	<-ctx.Done()
+	return func() {}, context.Cause(ctx)
+}
+
+// Servers with different engines that share a store do not continue each other's runs.
+func TestManager_OtherEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		state, app := memory.NewInProcess(), open(t, memory.NewInProcess())
+		first := runs.NewManager(runs.Options{State: in(state), Engine: waitingEngine{}})
+		_, err := first.Begin(t.Context(), talk(t, app))
+		testkit.Must(t, err)
+		stop(t, first)
+		time.Sleep(time.Minute) // its lease ends
+		for _, c := range []struct {
+			engine runs.Engine
+			want   int
+		}{{nil, 0}, {waitingEngine{}, 1}} {
+			m := runs.NewManager(runs.Options{State: in(state), Engine: c.engine})
+			defer stop(t, m)
+			if n, err := m.Resume(t.Context(), app); n != c.want || err != nil {
+				t.Errorf("engine %v: %d runs, %v", c.engine, n, err)
+			}
+		}
+	})
+}

@@ -50,8 +50,9 @@ type storedRequest struct {
 	Instructions *steps.Instructions `json:"instructions,omitempty"`
 
 	Detached    bool              `json:"detached,omitempty"`
-	Digest      string            `json:"digest,omitempty"` // of the request, chosen by the client of the Manager
-	Fingerprint map[string]string `json:"fingerprint"`      // of the declarations of the flow
+	Digest      string            `json:"digest,omitempty"`    // of the request, chosen by the client of the Manager
+	Fingerprint map[string]string `json:"fingerprint"`         // of the declarations of the flow
+	Delegated   bool              `json:"delegated,omitempty"` // an Engine has the rows: a server without it cannot continue the run, nor the reverse
 }
 
 // newStoredRequest returns what is stored of a request.
