@@ -41,6 +41,9 @@ func (w *chunkRunner) run(ctx context.Context, t task) (done, error) {
 			return deref(finished), err
 		}
 	}
+	if err := w.readAnswers(ctx, &t); err != nil {
+		return done{}, err
+	}
 	if t.Tail != nil {
 		return w.runTail(ctx, t)
 	}
@@ -64,8 +67,8 @@ func (w *chunkRunner) run(ctx context.Context, t task) (done, error) {
 	if waits, ok := errors.AsType[*waitingError](err); ok {
 		return done{Waiting: waits.requests}, nil
 	}
-	if moved, ok := errors.AsType[*movedError](err); ok {
-		return done{Moved: &moved.at}, nil // it is no failed attempt
+	if _, ok := errors.AsType[*movedError](err); ok {
+		return done{Moved: &place{}}, nil // it is no failed attempt
 	}
 	if err != nil {
 		return done{}, err
@@ -95,7 +98,12 @@ func (w *chunkRunner) finished(ctx context.Context, t task) (*done, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &done{Rows: out.Stats.Rows, Failed: out.Stats.Failed, Steps: out.Stats.Steps, HasFailed: out.Stats.HasFailed, Repeated: repeatedOf(out.Stats.Events)}, nil
+	return doneOf(&out.Stats), nil
+}
+
+// doneOf returns what the workflow gets of the counts of a chunk.
+func doneOf(s *stats) *done {
+	return &done{Rows: s.Rows, Failed: s.Failed, Steps: s.Steps, HasFailed: s.HasFailed, Repeated: repeatedOf(s.Events), Outages: s.Outages, Outage: s.Outage}
 }
 
 // rows reads the rows of the chunk.
@@ -116,7 +124,7 @@ func (w *chunkRunner) rows(ctx context.Context, t task, rows *chunk) error {
 
 // finish stores the output, or returns a small one of small rows.
 func (w *chunkRunner) finish(ctx context.Context, t task, out *output, isLocal bool) (done, error) {
-	made := done{Rows: out.Stats.Rows, Failed: out.Stats.Failed, Steps: out.Stats.Steps, HasFailed: out.Stats.HasFailed, Repeated: repeatedOf(out.Stats.Events)}
+	made := *doneOf(&out.Stats)
 	if t.Max > 0 {
 		data, err := encode(out)
 		if err != nil {
@@ -205,17 +213,18 @@ func (w *chunkRunner) process(ctx context.Context, t task, isLocal bool, in inpu
 		if err != nil {
 			return counted, err
 		}
-		c.parts.batches = codec.BatchSteps()
+		c.batches = codec.BatchSteps()
 	}
 	if !isLocal {
 		if err := c.restore(ctx); err != nil {
 			return counted, err
 		}
+		defer c.calls.journal.close()
 		opts = append(opts, runtime.WithRowStore(c, t.Flow, t.folder()))
 		defer c.beat(ctx, w.beat)()
 		ctx = steps.WithCallLog(ctx, c.calls)
 		if t.MayWait {
-			c.asker = &asker{worker: w, answers: t.Answers, suspend: cancel, limit: requestLimit(t.Request != nil), publish: served.requests()}
+			c.asker = &asker{worker: w, answers: t.Answers, suspend: cancel, publish: served.requests()}
 			ctx = tool.WithHandlers(ctx, c.asker.handlers())
 		}
 	}
@@ -229,7 +238,7 @@ func (w *chunkRunner) process(ctx context.Context, t task, isLocal bool, in inpu
 	if t.Budget != nil {
 		opts = append(opts, c.sharedBudget(w.app.State()))
 	}
-	check := batch.OutageCheck()
+	var check batch.OutageCheck
 	for res, err := range c.run(ctx, w, c.untilStopped(ctx, in(c)), opts) {
 		if err == nil {
 			if err = take(res); err != nil {
@@ -243,12 +252,12 @@ func (w *chunkRunner) process(ctx context.Context, t task, isLocal bool, in inpu
 		if res.Err != nil {
 			counted.Failed++
 		}
-		if err := check(res); err != nil {
-			return counted, temporal.NewNonRetryableApplicationError(err.Error(), outageError, nil)
+		if err := check.Add(res); err != nil {
+			return counted, temporal.NewNonRetryableApplicationError(brief(err), outageError, nil)
 		}
 		if t.Tail.isStopped(counted) {
 			c.mu.Lock()
-			c.store() // the run continues after them
+			c.flush() // the run continues after them
 			c.mu.Unlock()
 			break
 		}
@@ -258,6 +267,9 @@ func (w *chunkRunner) process(ctx context.Context, t task, isLocal bool, in inpu
 	}
 	if err := served.close(); err != nil {
 		return counted, err
+	}
+	if rows, cause := check.Last(); rows > 0 {
+		counted.Outages, counted.Outage = rows, brief(cause)
 	}
 	counts := c.stats()
 	counted.Steps, counted.Events, counted.HasFailed = counts.Steps, counts.Events, counts.HasFailed

@@ -20,7 +20,6 @@ type asker struct {
 	worker  *chunkRunner
 	answers map[string]durable.Answer // by the keys of the requests
 	suspend context.CancelCauseFunc
-	limit   int                     // bytes of the arguments of a request
 	publish func([]streamedRequest) // shows requests to the client; nil if the workflow does
 
 	mu     sync.Mutex
@@ -79,8 +78,8 @@ type asked struct {
 // ask returns the answer to a request. Without one, it ends the chunk when no other call of the same
 // answer of the model is running.
 func (q *asker) ask(ctx context.Context, kind durable.RequestKind, call tool.Request) (durable.Answer, error) {
-	if len(call.Args) > q.limit {
-		return durable.Answer{}, fmt.Errorf("the arguments have %d bytes, but a call that waits for an answer may have %d", len(call.Args), q.limit)
+	if len(call.Args) > maxRequest {
+		return durable.Answer{}, fmt.Errorf("the arguments have %d bytes, but a call that waits for an answer may have %d", len(call.Args), maxRequest)
 	}
 	key := string(kind) + "-" + call.Caller.Key
 	if given, ok := q.answers[key]; ok {
@@ -112,13 +111,50 @@ func (q *asker) open(round []any) {
 	q.suspend(memory.ErrSuspended)
 }
 
-// requests returns what the chunk waits for.
-func (q *asker) requests() []keyedRequest {
+// requests returns what the chunk waits for. Requests that are not small together are a blob, without which the workflow
+// knows only their kinds, steps and tools.
+func (q *asker) requests(ctx context.Context, t *task) ([]keyedRequest, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var all []keyedRequest
-	for _, r := range q.opened {
-		all = append(all, keyedRequest{Request: r, ID: r.Key})
+	size, keys := 0, ""
+	for i := range q.opened {
+		r := &q.opened[i]
+		size, keys = size+len(r.Arguments)+len(r.Schema)+len(r.Session), keys+r.Key+" "
 	}
-	return all
+	var all []keyedRequest
+	if size <= maxKept {
+		for _, r := range q.opened {
+			all = append(all, keyedRequest{Request: r, ID: r.Key})
+		}
+		return all, nil
+	}
+	name := askedName(t.folder(), t.Partition, t.Number, keys)
+	for _, r := range q.opened {
+		short := durable.Request{Kind: r.Kind, Row: r.Row, Step: r.Step, Tool: r.Tool, InBlobs: true}
+		if len(r.Session) <= maxOwnerSize {
+			short.Session = r.Session
+		}
+		all = append(all, keyedRequest{Request: short, ID: r.Key, Blob: name})
+	}
+	return all, q.worker.blobs.write(ctx, name, q.opened)
+}
+
+// readAnswers completes the answers of a task by those that are blobs.
+func (w *chunkRunner) readAnswers(ctx context.Context, t *task) error {
+	for id, name := range t.Kept {
+		var a durable.Answer
+		if err := w.blobs.read(ctx, name, &a); err != nil {
+			return err
+		}
+		t.Answers[id] = a
+	}
+	return nil
+}
+
+// keep stores an answer as a blob. It is a local activity of the workflow.
+func (w *chunkRunner) keep(ctx context.Context, folder string, a givenAnswer) (givenAnswer, error) {
+	a.Blob = answerName(folder)
+	full := a.Answer
+	a.Answer = durable.Answer{Number: a.Number}
+	return a, w.blobs.write(ctx, a.Blob, full)
 }

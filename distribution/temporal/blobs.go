@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/durable"
@@ -19,6 +20,10 @@ import (
 // maxInline is the size in bytes up to which values are parts of Temporal's histories;
 // larger ones are blobs.
 const maxInline = 8 << 10
+
+// maxKept is the size in bytes up to which a request or an answer is a part of the state of a workflow, which has many; of a
+// larger one it has the name of a blob.
+const maxKept = 1 << 10
 
 // maxOutputs is the size in bytes of all outputs together that are not blobs.
 const maxOutputs = 64 << 10
@@ -37,7 +42,7 @@ func newBlobs(cfg durable.Config) *blobs {
 
 // address returns the address of a blob.
 func (b *blobs) address(name string) string {
-	if _, remote := remotefs.Remote(b.base); remote {
+	if !b.isLocal() {
 		return strings.TrimSuffix(b.base, "/") + "/" + name
 	}
 	return filepath.Join(remotefs.Path(b.base), filepath.FromSlash(name))
@@ -50,6 +55,9 @@ func (b *blobs) write(ctx context.Context, name string, value any) error {
 
 // store is write. A volatile value can be made again, so nothing waits until it is on a disk.
 func (b *blobs) store(ctx context.Context, name string, value any, isVolatile bool) error {
+	if err := check(name); err != nil {
+		return err
+	}
 	out, err := b.client.Create(ctx, b.address(name))
 	if err != nil {
 		return fmt.Errorf("blobs: %w", err)
@@ -57,7 +65,12 @@ func (b *blobs) store(ctx context.Context, name string, value any, isVolatile bo
 	if file, ok := out.(interface{ Volatile() }); ok && isVolatile {
 		file.Volatile()
 	}
-	if err := b.encode(out, name, value); err != nil {
+	return commit(out, b.encode(out, name, value))
+}
+
+// commit ends an upload that was written with err.
+func commit(out remotefs.Upload, err error) error {
+	if err != nil {
 		return errors.Join(fmt.Errorf("blobs: %w", err), out.Abort())
 	}
 	if err := out.Commit(); err != nil {
@@ -66,8 +79,78 @@ func (b *blobs) store(ctx context.Context, name string, value any, isVolatile bo
 	return nil
 }
 
+// put stores bytes as they are.
+func (b *blobs) put(ctx context.Context, name string, data []byte) error {
+	out, err := b.client.Create(ctx, b.address(name))
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(data)
+	return commit(out, err)
+}
+
+// get reads what put has stored, or the file of createFile.
+func (b *blobs) get(ctx context.Context, name string) ([]byte, error) {
+	in, err := b.client.Open(ctx, b.address(name))
+	if err != nil {
+		return nil, fmt.Errorf("blobs: %w", err)
+	}
+	data, err := io.ReadAll(in)
+	return data, errors.Join(err, in.Close())
+}
+
+// isLocal reports whether the blobs are in a folder.
+func (b *blobs) isLocal() bool {
+	_, remote := remotefs.Remote(b.base)
+	return !remote
+}
+
+// createFile creates a file in a folder for blobs, to which the caller appends.
+func (b *blobs) createFile(name string) (*os.File, error) {
+	path := b.address(name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return nil, fmt.Errorf("blobs: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("blobs: %w", err)
+	}
+	if dir, err := os.Open(filepath.Dir(path)); err == nil {
+		_ = dir.Sync()  // not supported by every file system
+		_ = dir.Close() // sync only
+	}
+	return file, nil
+}
+
+// list returns the names in a folder of blobs, in alphabetical order.
+func (b *blobs) list(ctx context.Context, folder string) (names []string, err error) {
+	prefix := b.address(folder)
+	if !b.isLocal() {
+		prefix += "/"
+		for object, err := range b.client.List(ctx, prefix) {
+			if err != nil {
+				return nil, fmt.Errorf("blobs: %w", err)
+			}
+			names = append(names, strings.TrimPrefix(object.Address, prefix))
+		}
+		slices.Sort(names)
+		return names, nil
+	}
+	files, err := os.ReadDir(prefix)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("blobs: %w", err)
+	}
+	for _, f := range files {
+		names = append(names, f.Name())
+	}
+	return names, nil
+}
+
 // read reads a value that write has stored. The error matches fs.ErrNotExist if there is none.
 func (b *blobs) read(ctx context.Context, name string, value any) (err error) {
+	if err := check(name); err != nil {
+		return err
+	}
 	in, err := b.client.Open(ctx, b.address(name))
 	if err != nil {
 		return fmt.Errorf("blobs: %w", err)
@@ -78,6 +161,14 @@ func (b *blobs) read(ctx context.Context, name string, value any) (err error) {
 	}
 	_, err = io.Copy(io.Discard, in)
 	return err
+}
+
+// check returns an error for a name that leaves the folder: Temporal has names, which others could have written.
+func check(name string) error {
+	if !fs.ValidPath(name) {
+		return fmt.Errorf("blobs: %q is not the name of a blob", name)
+	}
+	return nil
 }
 
 // readPlace reads a value that is in a place.
@@ -130,7 +221,7 @@ func (b *blobs) decode(in io.Reader, name string, value any) error {
 // remove deletes the blobs whose names begin with a run, or another folder, from a file system;
 // buckets have lifecycle rules for it.
 func (b *blobs) remove(folder string) error {
-	if _, remote := remotefs.Remote(b.base); remote {
+	if !b.isLocal() {
 		return nil
 	}
 	if err := os.RemoveAll(b.address(folder)); err != nil && !errors.Is(err, fs.ErrNotExist) {

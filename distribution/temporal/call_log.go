@@ -2,8 +2,6 @@ package temporal
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"sync"
 
 	"github.com/qtype-dev/qtype/memory"
@@ -11,17 +9,33 @@ import (
 
 // callLog stores the result of each call of a model or a tool before the row goes on, so that
 // the row can be repeated by another worker without repeating the call. It is a steps.CallGate: no call
-// begins when the worker stops. A mark of each call that has begun tells a later attempt which calls it repeats.
+// begins when the worker stops. An entry of each call that has begun tells a later attempt which calls it repeats.
 type callLog struct {
 	ctx     context.Context // of the chunk
-	blobs   *blobs
-	folder  string      // of the results
-	repeats bool        // an earlier attempt may have stored results
-	fail    func(error) // ends the chunk, which Temporal repeats
+	journal *journal
+	fail    func(error)    // ends the chunk, which Temporal repeats
+	begun   map[string]int // how many earlier attempts have begun a call that may not have ended
 
 	mu       sync.Mutex
-	active   map[string]bool // the keys of calls that have begun, with whether their results are recorded
-	stopping chan struct{}   // is closed when the last of them has ended; nil unless the worker stops
+	results  map[string][]byte // of calls of earlier attempts that this one has not asked for
+	active   map[string]bool   // the keys of calls that have begun, with whether their results are recorded
+	stopping chan struct{}     // is closed when the last of them has ended; nil unless the worker stops
+}
+
+// newCallLog returns the log of the calls of the chunk.
+func (c *chunkRun) newCallLog(ctx context.Context) *callLog {
+	return &callLog{
+		ctx: ctx, journal: newJournal(ctx, c.blobs, callsName(c.task.folder(), c.task.Partition, c.task.Number)), fail: c.fail,
+		begun: map[string]int{}, results: map[string][]byte{}, active: map[string]bool{},
+	}
+}
+
+// restore takes an entry of an earlier attempt.
+func (l *callLog) restore(e *entry) {
+	l.begun[e.Key] += e.Begun
+	if e.Result != nil {
+		l.results[e.Key] = e.Result
+	}
 }
 
 // Begin notes that a call begins. When the worker stops, it waits until ctx ends.
@@ -34,36 +48,31 @@ func (l *callLog) Begin(ctx context.Context, key string) (end func(), before int
 	}
 	l.active[key] = false
 	l.mu.Unlock()
-	if l.repeats {
-		_ = l.blobs.read(l.ctx, l.mark(key), &before) // most calls have none
+	before = l.begun[key]
+	if err := l.journal.add(entry{Key: key, Begun: 1}); err != nil { // its result could not be recorded, either
+		l.fail(err)
+		l.remove(key)
+		return nil, 0, err
 	}
-	var marking sync.WaitGroup
-	marking.Go(func() { l.setMark(key, before+1) }) // the call does not wait for it
-	return func() {
-		marking.Wait()
-		l.end(key)
-	}, before, nil
+	return func() { l.end(key, before) }, before, nil
 }
 
-// end notes that a call has ended. One that was not recorded stays marked if it was cut off: not if it has failed, or
+// end notes that a call has ended. One that was not recorded counts as begun if it was cut off: not if it has failed, or
 // waits for an answer.
-func (l *callLog) end(key string) {
+func (l *callLog) end(key string, before int) {
 	if cause := context.Cause(l.ctx); !l.isRecorded(key) && (cause == nil || cause == memory.ErrSuspended) { //nolint:errorlint // others match it, too
-		l.setMark(key, 0)
+		_ = l.journal.add(entry{Key: key, Begun: -1 - before}) // for a report only
 	}
+	l.remove(key)
+}
+
+// remove removes a call from those that have begun.
+func (l *callLog) remove(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if delete(l.active, key); len(l.active) == 0 && l.stopping != nil {
 		close(l.stopping)
 	}
-}
-
-// mark returns the name of the blob with how often a call was begun and did not end.
-func (l *callLog) mark(key string) string { return l.folder + "/" + key + ".begun" }
-
-// setMark sets the mark of a call. It is for reports only, so that an error does not matter.
-func (l *callLog) setMark(key string, begun int) {
-	_ = l.blobs.store(context.WithoutCancel(l.ctx), l.mark(key), begun, true)
 }
 
 func (l *callLog) isRecorded(key string) bool {
@@ -90,25 +99,22 @@ func (l *callLog) isStopping() bool {
 	return l.stopping != nil
 }
 
-// Recorded returns the result of a call of an earlier attempt, nil if there is none. If it
-// cannot be read, the chunk ends, because the call may have been made.
+// Recorded returns the result of a call of an earlier attempt, nil if there is none. An attempt asks once.
 func (l *callLog) Recorded(key string) []byte {
-	if !l.repeats {
-		return nil
-	}
-	var result []byte
-	err := l.blobs.read(l.ctx, l.folder+"/"+key, &result)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		l.fail(err)
-		return nil
-	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	result := l.results[key]
+	delete(l.results, key)
 	return result
 }
 
 // Record stores the result of a call, also if the chunk was just canceled. If it cannot be stored,
 // the chunk ends: an agent would pass the error to its model, and go on.
-func (l *callLog) Record(ctx context.Context, key string, result []byte) error {
-	err := l.blobs.write(context.WithoutCancel(ctx), l.folder+"/"+key, result)
+func (l *callLog) Record(_ context.Context, key string, result []byte) error {
+	err := l.journal.add(entry{Key: key, Result: result})
+	if err == nil {
+		err = l.journal.sync()
+	}
 	if err != nil {
 		l.fail(err)
 		return err

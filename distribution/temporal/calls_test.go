@@ -51,6 +51,7 @@ type caller struct {
 	counts map[string]int
 	before func(call string) // called before a call is answered; may be nil
 	last   string            // the result of the last tool
+	order  string            // of the calls of tools; empty for 7
 	keys   []string          // of refunds
 }
 
@@ -91,7 +92,7 @@ func (s *caller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	message, finish := map[string]any{"role": "assistant", "content": "done: " + s.last}, "stop"
 	if round < 3 {
 		finish, message["content"] = "tool_calls", ""
-		name, arguments := []string{"lookup", "refund", "locate"}[round], `{"order": "7"}`
+		name, arguments := []string{"lookup", "refund", "locate"}[round], `{"order": "`+max(s.order, "7")+`"}`
 		if round == 2 {
 			arguments = `{}`
 		}
@@ -339,27 +340,48 @@ func TestChunk_Lost(t *testing.T) {
 	}
 }
 
-// TestChunk_NotRecorded: a chunk ends if the result of a call cannot be stored; the model does not
-// get the error as the result of its tool.
+// TestChunk_NotRecorded: a chunk ends if calls cannot be recorded, and makes none.
 func TestChunk_NotRecorded(t *testing.T) {
 	w, server, in := openDesk(t)
 	in.MayWait = true
-	server.before = func(call string) {
-		if call != "lookup" {
-			return
-		}
-		folder := filepath.Join(w.blobs.base, filepath.FromSlash(callsName(in.Run, in.Partition, in.Number)))
-		if err := os.RemoveAll(folder); err != nil {
-			t.Error(err)
-		}
-		if err := os.WriteFile(folder, nil, 0o600); err != nil {
-			t.Error(err)
-		}
+	w.blobs.base = filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(w.blobs.base, nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	if _, err := attempt(t, w, in, nil); err == nil || !strings.Contains(err.Error(), "blobs: ") {
 		t.Errorf("got %v", err)
 	}
-	if diff := cmp.Diff(map[string]int{"model 0": 1, "lookup": 1}, server.counts); diff != "" {
-		t.Error(diff)
+	if len(server.counts) > 0 {
+		t.Errorf("calls: %v", server.counts)
+	}
+}
+
+// TestChunk_LargeRequests: large arguments and answers are blobs, of which the workflow has the names.
+func TestChunk_LargeRequests(t *testing.T) {
+	w, server, in := openDesk(t)
+	server.order, in.MayWait = strings.Repeat("7", 20<<10), true
+	waits, err := attempt(t, w, in, nil)
+	if err != nil || len(waits.Waiting) != 1 {
+		t.Fatalf("%+v, %v", waits, err)
+	}
+	req := waits.Waiting[0]
+	if !req.InBlobs || len(req.Arguments) > 10 || req.Row != 1 || req.Session != "s" || req.Tool != "refund" {
+		t.Errorf("got %+v", req)
+	}
+	var full []durable.Request
+	if err := w.blobs.read(t.Context(), req.Blob, &full); err != nil || len(full) != 1 || len(full[0].Arguments) < 20<<10 || full[0].Key != req.ID {
+		t.Errorf("%d requests, %v", len(full), err)
+	}
+	kept, err := w.keep(t.Context(), in.folder(), givenAnswer{Answer: durable.Answer{Approved: true, Reason: strings.Repeat("x", maxKept)}, ID: req.ID})
+	if err != nil || kept.Approved || kept.Reason != "" {
+		t.Fatalf("%+v, %v", kept, err)
+	}
+	in.Answers, in.Kept = map[string]durable.Answer{req.ID: kept.Answer}, map[string]string{req.ID: kept.Blob}
+	if made, err := attempt(t, w, in, nil); err != nil || len(made.Waiting) != 1 || made.Waiting[0].Kind != durable.ClientTool || server.counts["refund"] != 1 {
+		t.Errorf("%+v, %v, calls %v", made, err, server.counts)
+	}
+	in.Kept[req.ID] = "../elsewhere"
+	if _, err := attempt(t, w, in, nil); err == nil || !strings.Contains(err.Error(), "is not the name of a blob") {
+		t.Errorf("a name outside: %v", err)
 	}
 }

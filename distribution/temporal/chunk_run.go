@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"maps"
 	"slices"
@@ -16,12 +15,13 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// storePause is the shortest time between two times at which finished rows are stored.
+// storePause is the shortest time between two entries of finished rows in the journal.
 const storePause = 100 * time.Millisecond
 
 // A chunk reports every maxBeat, or oftener if its worker may be silent for less than beatsLost
@@ -49,7 +49,7 @@ func (repeatError) Is(target error) bool { return target == memory.ErrSuspended 
 func (e repeatError) Unwrap() error { return e.error }
 
 // movedError ends a chunk that another worker continues, because this one is stopped.
-type movedError struct{ at place }
+type movedError struct{}
 
 // Error returns the reason.
 func (e *movedError) Error() string { return errStopping.Error() }
@@ -73,63 +73,72 @@ type chunkRun struct {
 	isCut   bool          // rows were left out, because the worker stops
 
 	mu         sync.Mutex
-	finished   map[checkpoint.Key]*finishedRow // also those of earlier attempts
+	finished   map[checkpoint.Key]*finishedRow // by earlier attempts
 	pending    map[checkpoint.Key]*finishedRow // rows of which further results follow
-	order      []checkpoint.Key                // of the finished rows
+	unstored   []finishedRow                   // that the journal does not have
+	saved      map[int64]bool                  // the numbers of rows that this attempt has finished; nil for the last steps of a flow with batch steps
 	before     stats                           // of earlier attempts
 	events     eventSums                       // of finished rows, and those of no row
+	rowless    eventSums                       // those of no row that the journal does not have
 	open       map[int64]*eventSums            // of rows that are not finished, by their numbers
-	isDirty    bool                            // finished has rows that are not stored
-	stored     time.Time                       // when it was stored last
-	at         place                           // where it was stored last
-	err        error                           // why it cannot be stored
+	stored     time.Time                       // when rows were stored last
+	err        error                           // why they cannot be stored
 	alone      int                             // the number of the row that runs alone; 0 for none
 	lethal     int                             // the number of the row that ended its worker when it ran alone; 0 for none
 	isRepeated bool                            // the attempt has failed: the last heartbeat is for the next one
-	parts      storedParts                     // of the last steps of a flow with batch steps
+	batches    []string                        // the ids of the batch steps among the last steps, which work again in each attempt
 }
 
-// restore reads what an earlier attempt has stored, and opens the log of calls.
+// restore reads what earlier attempts have stored, and what was made before failed rows run again.
 func (c *chunkRun) restore(ctx context.Context) error {
 	c.ctx, c.calls = ctx, c.newCallLog(ctx)
-	if c.task.Tail != nil {
-		return c.restoreParts(ctx)
-	}
-	var at place
 	if activity.HasHeartbeatDetails(ctx) {
+		var at place
 		if err := activity.GetHeartbeatDetails(ctx, &at); err != nil {
 			return err
 		}
+		c.lethal = at.Alone
 	}
-	c.lethal, at.Alone = at.Alone, 0
-	if at.Blob == "" && at.Inline == nil && c.task.Moved != nil {
-		at = *c.task.Moved
-	}
-	if at.Blob == "" && at.Inline == nil && c.task.mayHaveBegun(ctx) {
-		at.Blob = partName(c.task.folder(), c.task.Partition, c.task.Number)
-	}
-	var p progress
-	switch {
-	case at.Inline != nil:
-		if err := decode(at.Inline, &p); err != nil {
-			return err
-		}
-	case at.Blob != "":
-		err := c.blobs.read(ctx, at.Blob, &p)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = c.restoreEarlier(ctx, &p)
-		}
-		if err != nil {
+	for n := range c.task.Retry {
+		if err := c.restoreFrom(ctx, folderOf(c.task.Run, n)); err != nil {
 			return err
 		}
 	}
-	for _, row := range p.Rows {
-		c.finished[row.Key] = &row
-		c.order = append(c.order, row.Key)
+	if c.task.mayHaveBegun(ctx) {
+		if err := c.restoreFrom(ctx, c.task.folder()); err != nil {
+			return err
+		}
 	}
-	c.before, c.at = p.Stats, at
-	c.events.addAll(p.Stats.Events)
+	c.before.Events = slices.Clone(c.events.all)
 	return nil
+}
+
+// restoreFrom reads what is in a folder: without the failed rows, and the calls, if it is of a run whose failed rows run again.
+func (c *chunkRun) restoreFrom(ctx context.Context, folder string) error {
+	isEarlier, hasDropped := folder != c.task.folder(), false
+	return c.blobs.readJournals(ctx, callsName(folder, c.task.Partition, c.task.Number), func(e *entry) {
+		if e.Key != "" {
+			if !isEarlier {
+				c.calls.restore(e)
+			}
+			return
+		}
+		for _, row := range e.Rows {
+			if c.finished[row.Key] != nil { // by an attempt that was taken for lost
+				continue
+			}
+			c.events.addAll(row.Events)
+			if !isEarlier || !row.Failed {
+				c.finished[row.Key] = &row
+			}
+			hasDropped = hasDropped || len(row.Results) == 0
+		}
+		c.events.addAll(e.Stats.Events)
+		c.before.Steps = withoutSteps(e.Stats.Steps, c.batches)
+		if e.Stats.HasFailed && (!isEarlier || hasDropped) { // rows that a step dropped do not run again
+			c.before.HasFailed = true
+		}
+	})
 }
 
 // Save adds results of a row; see checkpoint.Store.
@@ -152,47 +161,36 @@ func (c *chunkRun) Save(key checkpoint.Key, rows []checkpoint.Row, last bool) er
 		return c.err
 	}
 	delete(c.pending, key)
-	c.finished[key] = row
-	c.order = append(c.order, key)
-	c.close(key.Row)
-	c.isDirty = true
-	if time.Since(c.stored) >= c.pause() {
+	row.Events = c.close(key.Row)
+	c.unstored = append(c.unstored, *row)
+	if c.task.Tail == nil {
+		if c.saved == nil {
+			c.saved = map[int64]bool{}
+		}
+		c.saved[key.Row] = true
+	}
+	if time.Since(c.stored) >= storePause {
 		c.store()
 	}
 	return c.err
 }
 
-// pause returns the shortest time between two times at which finished rows are stored.
-func (c *chunkRun) pause() time.Duration {
-	if c.task.Tail != nil {
-		return c.parts.pause()
+// store adds the finished rows to the journal. The caller holds the lock.
+func (c *chunkRun) store() {
+	if len(c.unstored) == 0 || c.err != nil {
+		return
 	}
-	return storePause
+	e := entry{Rows: c.unstored, Stats: c.currentStats()}
+	e.Stats.Events = c.rowless.all
+	c.unstored, c.rowless, c.stored = nil, eventSums{}, time.Now()
+	c.err = c.calls.journal.add(e)
 }
 
-// store stores the finished rows; the next heartbeat reports where they are. It is a blob if the activity
-// was canceled, because Temporal takes no more reports. The caller holds the lock.
-func (c *chunkRun) store() {
-	if !c.isDirty || c.err != nil {
-		return
+// flush stores all that the attempt has finished. The caller holds the lock.
+func (c *chunkRun) flush() {
+	if c.store(); c.err == nil {
+		c.err = c.calls.journal.sync()
 	}
-	if c.task.Tail != nil {
-		c.storePart()
-		return
-	}
-	p := progress{Stats: c.currentStats()}
-	for _, key := range c.order {
-		p.Rows = append(p.Rows, *c.finished[key])
-	}
-	c.isDirty, c.stored = false, time.Now()
-	if c.task.Rows != nil && c.ctx.Err() == nil {
-		if data, err := encode(p); err == nil && len(data) <= maxInline {
-			c.at = place{Inline: data}
-			return
-		}
-	}
-	c.at = place{Blob: partName(c.task.folder(), c.task.Partition, c.task.Number)}
-	c.err = c.blobs.write(context.WithoutCancel(c.ctx), c.at.Blob, p)
 }
 
 // sender sends a heartbeat and waits for the answer.
@@ -254,9 +252,7 @@ func (c *chunkRun) beatPause() time.Duration { return min(maxBeat, c.task.Heartb
 // report sends one heartbeat.
 func (c *chunkRun) report(ctx context.Context, send sender) error {
 	c.mu.Lock()
-	if c.task.Tail == nil || time.Since(c.stored) >= c.pause() {
-		c.store()
-	}
+	c.store()
 	at := c.place()
 	c.mu.Unlock()
 	limited, cancel := context.WithTimeout(ctx, c.task.Heartbeat)
@@ -279,18 +275,7 @@ func (c *chunkRun) place() place {
 	if c.task.Tail != nil {
 		return place{Steps: c.currentStats().Steps}
 	}
-	at := c.at
-	at.Alone = c.alone
-	return at
-}
-
-// newCallLog returns the log of the calls of the chunk.
-func (c *chunkRun) newCallLog(ctx context.Context) *callLog {
-	return &callLog{
-		ctx: ctx, blobs: c.blobs, folder: callsName(c.task.folder(), c.task.Partition, c.task.Number),
-		repeats: c.task.mayHaveBegun(ctx), active: map[string]bool{},
-		fail: c.fail,
-	}
+	return place{Alone: c.alone}
 }
 
 // untilStopped yields rows until the worker stops. Then it waits until the run ends.
@@ -323,23 +308,30 @@ func (c *chunkRun) explain(ctx context.Context, err error) error {
 	defer c.mu.Unlock()
 	c.alone = 0
 	if c.ctx != nil {
-		c.isDirty, c.isRepeated = len(c.order) > 0, true
-		c.store()
+		c.isRepeated = true
+		c.flush()
 	}
 	switch {
 	case c.err != nil:
 		return c.err
 	case errors.Is(context.Cause(ctx), errStopping):
-		return &movedError{c.at}
+		return &movedError{}
 	case errors.Is(context.Cause(ctx), errLost):
 		return context.Cause(ctx) // Temporal repeats the chunk
 	case errors.Is(context.Cause(ctx), memory.ErrSuspended):
-		return &waitingError{requests: c.asker.requests()}
+		requests, err := c.asker.requests(context.WithoutCancel(c.ctx), &c.task)
+		if err != nil {
+			return err
+		}
+		return &waitingError{requests}
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return temporal.NewNonRetryableApplicationError(err.Error(), failedError, nil)
+	return temporal.NewNonRetryableApplicationError(brief(err), failedError, nil)
 }
+
+// brief returns the text of an error, or its beginning: it is part of the history and the state of a workflow.
+func brief(err error) string { return textfmt.Ellipsis(err.Error(), 4*maxKept) }
 
 // Load returns the results of a row that an earlier attempt has finished.
 func (c *chunkRun) Load(key checkpoint.Key, take func(data []byte) error) (found bool, err error) {
@@ -362,8 +354,9 @@ func (c *chunkRun) Load(key checkpoint.Key, take func(data []byte) error) (found
 func (c *chunkRun) event(ev steps.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ctx == nil || ev.Row == 0 || c.task.Tail != nil || c.finished[checkpoint.Key{Row: ev.Row}] != nil {
-		c.count(eventOf(ev))
+	if c.ctx == nil || ev.Row == 0 || c.task.Tail != nil || c.saved[ev.Row] || c.finished[checkpoint.Key{Row: ev.Row}] != nil {
+		c.events.add(eventOf(ev))
+		c.rowless.add(eventOf(ev))
 		return
 	}
 	if c.open == nil {
@@ -375,20 +368,15 @@ func (c *chunkRun) event(ev steps.Event) {
 	c.open[ev.Row].add(eventOf(ev))
 }
 
-// count counts an event of no row, or of a finished one; the caller holds the lock.
-func (c *chunkRun) count(ev event) {
-	c.events.add(ev)
-	if c.task.Tail != nil {
-		c.parts.events.add(ev)
-	}
-}
-
-// close counts the events of a row as those of a finished one; the caller holds the lock.
-func (c *chunkRun) close(row int64) {
-	if sums := c.open[row]; sums != nil {
-		c.events.addAll(sums.all)
+// close counts the events of a row as those of a finished one, and returns them; the caller holds the lock.
+func (c *chunkRun) close(row int64) []event {
+	sums := c.open[row]
+	if sums == nil {
+		return nil
 	}
 	delete(c.open, row)
+	c.events.addAll(sums.all)
+	return sums.all
 }
 
 // stats returns the counts of this attempt and the earlier ones.

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	enums "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
@@ -28,6 +29,11 @@ import (
 
 // dial connects to Temporal.
 func dial(ctx context.Context, cfg durable.Config, out io.Writer) (client.Client, error) {
+	return dialMeasured(ctx, cfg, out, nil)
+}
+
+// dialMeasured is dial, with the metrics of the client in a registry; nil for none.
+func dialMeasured(ctx context.Context, cfg durable.Config, out io.Writer, registry prometheus.Registerer) (client.Client, error) {
 	handler := slog.DiscardHandler
 	if out != nil {
 		handler = slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelWarn})
@@ -41,8 +47,17 @@ func dial(ctx context.Context, cfg durable.Config, out io.Writer) (client.Client
 		}
 		options.ConnectionOptions.TLS = secure
 	}
-	if cfg.APIKey != "" {
+	switch {
+	case cfg.APIKeyFile != "":
+		options.Credentials = client.NewAPIKeyDynamicCredentials(func(context.Context) (string, error) {
+			text, err := os.ReadFile(cfg.APIKeyFile)
+			return strings.TrimSpace(string(text)), err
+		})
+	case cfg.APIKey != "":
 		options.Credentials = client.NewAPIKeyStaticCredentials(cfg.APIKey)
+	}
+	if registry != nil {
+		options.MetricsHandler = newMetrics(registry)
 	}
 	c, err := client.DialContext(ctx, options)
 	if err != nil {
@@ -67,12 +82,16 @@ func loadTLS(t *durable.TLS) (*tls.Config, error) {
 	if t.Cert == "" {
 		return cfg, nil
 	}
-	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
-	if err != nil {
-		return nil, fmt.Errorf("the certificate of the client cannot be used: %w", err)
+	load := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { // each connection has the newest one
+		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+		if err != nil {
+			return nil, fmt.Errorf("the certificate of the client cannot be used: %w", err)
+		}
+		return &pair, nil
 	}
-	cfg.Certificates = []tls.Certificate{pair}
-	return cfg, nil
+	cfg.GetClientCertificate = load
+	_, err := load(nil)
+	return cfg, err
 }
 
 // queueOf returns the task queue of a flow. Its name has a digest of what the flow and all that it uses do, and the
@@ -83,6 +102,10 @@ func queueOf(app *spec.Application, flow *spec.Flow, s *sealer) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d;%s;%q=%x;", formatVersion, s.id(), flow.ID, digest))
 	return strings.Join([]string{"qtype", app.ID, flow.ID, hex.EncodeToString(sum[:8])}, "-")
 }
+
+// requestQueue returns the task queue for the requests of servers that have the flow with a queue. It is a queue of its own, because a
+// worker runs many requests at once, whose rows wait for models, but few chunks of files.
+func requestQueue(queue string) string { return queue + "-requests" }
 
 // pollTime is how long the newest poll of a worker may be ago: the server ends a poll after a minute.
 const pollTime = 90 * time.Second

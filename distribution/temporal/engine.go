@@ -267,7 +267,7 @@ func (r *engineRun) start(ctx context.Context) error {
 		WorkflowIDReusePolicy:    reuse,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		Memo:                     map[string]any{memoHeader: r.header, memoApp: r.plan.App, memoSessions: r.sessions, memoUsers: r.users},
-		TypedSearchAttributes:    r.attributes(),
+		TypedSearchAttributes:    r.attributes(), StaticSummary: strings.TrimSpace(r.header.Flow + " " + r.header.Input.Path),
 	}
 	if r.batch.Restart {
 		options.WorkflowIDConflictPolicy = enums.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING

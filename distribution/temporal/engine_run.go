@@ -164,7 +164,7 @@ func (r *engineRun) prepare(ctx context.Context, job batch.EngineJob) error {
 	if err != nil || job.ReadError() != nil {
 		return errors.Join(err, r.blobs.remove(r.header.Run))
 	}
-	r.sessions, r.users = u.owners.lists()
+	r.sessions, r.users = u.owners.lists(r.cfg)
 	r.plan = &plan{
 		Run: r.header.Run, App: r.app.Spec().ID, Flow: r.flow.ID, Partitions: partitions, Inline: inline, Local: r.flow.Plan().IsComputation(), MayWait: waits,
 		MaxFailures: r.batch.MaxFailures, Heartbeat: r.cfg.Heartbeat, Outage: r.batch.Outage, HistoryLimit: historyLimit, Budget: newBudget(r.flow),

@@ -2,6 +2,8 @@ package temporal
 
 import (
 	"cmp"
+	"crypto/rand"
+	"crypto/sha256"
 	"fmt"
 	"time"
 
@@ -15,7 +17,7 @@ import (
 
 // formatVersion is part of the name of task queues: workers of another version do not
 // take part in a run.
-const formatVersion = 8
+const formatVersion = 9
 
 // chunk is a sequence of rows that one worker runs.
 type chunk struct {
@@ -40,12 +42,7 @@ type finishedRow struct {
 	Key     checkpoint.Key
 	Results [][]byte // as checkpoint.Store gets them
 	Failed  bool
-}
-
-// progress is what a chunk that is not complete has made, or a part of it: see storedParts.
-type progress struct {
-	Rows  []finishedRow
-	Stats stats
+	Events  []event // of the row
 }
 
 // servedRequest is what a run of a server has besides its rows.
@@ -93,6 +90,9 @@ type stats struct {
 	Events []event     // the tokens, turns and fallbacks
 
 	HasFailed bool // a row has failed in a step, also if the step dropped it
+
+	Outages int    // the last rows that have failed for a reason for which all would
+	Outage  string // the reason
 }
 
 // stepStats counts the rows of a step; see runtime.StepProgress.
@@ -251,7 +251,8 @@ func requestName(run string) string { return run + "/request" }
 func eventsName(run string, partition, number, part int) string {
 	return fmt.Sprintf("%s/events/%d/%d/%d", run, partition, number, part)
 }
-func partName(run string, partition, number int) string {
-	return fmt.Sprintf("%s/part/%d/%d", run, partition, number)
+func askedName(run string, partition, number int, keys string) string {
+	return fmt.Sprintf("%s/asked/%d/%d/%x", run, partition, number, sha256.Sum256([]byte(keys)))
 }
+func answerName(run string) string                  { return run + "/answers/" + rand.Text() }
 func resultPartName(folder string, part int) string { return fmt.Sprintf("%s/%d", folder, part) }

@@ -9,20 +9,6 @@ import (
 	"github.com/qtype-dev/qtype/runtime"
 )
 
-// restoreEarlier reads what a chunk that was not finished has made before failed rows run again, without
-// these rows.
-func (c *chunkRun) restoreEarlier(ctx context.Context, p *progress) error {
-	for n := c.task.Retry - 1; n >= 0; n-- {
-		err := c.blobs.read(ctx, partName(folderOf(c.task.Run, n), c.task.Partition, c.task.Number), p)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		p.Rows = slices.DeleteFunc(p.Rows, func(r finishedRow) bool { return r.Failed })
-		return err
-	}
-	return nil
-}
-
 // succeededRows are the results of the rows of a chunk that do not run again.
 type succeededRows struct {
 	codec   *runtime.RowCodec

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -54,7 +55,8 @@ func (Engine) List(ctx context.Context, cfg durable.Config, filter durable.Filte
 		for _, info := range page.GetExecutions() {
 			if id := info.GetExecution().GetWorkflowId(); !seen[id] {
 				seen[id] = true
-				if r := runOf(cfg, info); filter.Selects(&r) { // the server has also selected runs without attributes
+				r := runOf(cfg, info)
+				if reveal(&r, filter); filter.Selects(&r) { // the server has also selected runs without attributes
 					all = append(all, r)
 				}
 			}
@@ -127,7 +129,7 @@ func statusName(s enums.WorkflowExecutionStatus) string {
 
 // Show returns a run with what it has finished. For a run that is not complete a worker
 // must be there to answer.
-func (Engine) Show(ctx context.Context, cfg durable.Config, id string) (*durable.Run, error) {
+func (e Engine) Show(ctx context.Context, cfg durable.Config, id string) (*durable.Run, error) {
 	c, err := dial(ctx, cfg, nil)
 	if err != nil {
 		return nil, err
@@ -152,7 +154,7 @@ func (Engine) Show(ctx context.Context, cfg durable.Config, id string) (*durable
 		r.Status = statusName(known.GetWorkflowExecutionInfo().GetStatus()) // the memo may be older
 		if s.Waiting > 0 {
 			r.Status = durable.WaitingStatus
-			err = query(ctx, c, id, requestsQuery, &r.Waiting)
+			r.Waiting, err = waiting(ctx, c, e.complete(cfg), id)
 		}
 		return &r, err
 	}
@@ -165,18 +167,60 @@ func (Engine) Show(ctx context.Context, cfg durable.Config, id string) (*durable
 	return &r, nil
 }
 
+// waiting returns the open requests of a run, as far as they are known without its blobs.
+func waiting(ctx context.Context, c client.Client, cfg durable.Config, id string) (all []durable.Request, err error) {
+	b := newBlobs(cfg)
+	defer func() { err = errors.Join(err, b.client.Close()) }()
+	for last := 0; ; last = all[len(all)-1].Number {
+		var page []keyedRequest
+		if err := query(ctx, c, id, requestsQuery, &page, last); err != nil {
+			return nil, err
+		}
+		var full []durable.Request
+		for i := range page {
+			r := page[i].Request
+			if page[i].Blob != "" && cfg.Blobs != "" {
+				if i == 0 || page[i-1].Blob != page[i].Blob {
+					full = nil
+					if err := b.read(ctx, page[i].Blob, &full); err != nil {
+						return nil, err
+					}
+				}
+				if at := slices.IndexFunc(full, func(r durable.Request) bool { return r.Key == page[i].ID }); at >= 0 {
+					r = full[at]
+					r.Number = page[i].Number
+				}
+			}
+			all = append(all, r)
+		}
+		if len(page) < maxPage {
+			return all, nil
+		}
+	}
+}
+
 // query reads the answer of a workflow to a query.
-func query(ctx context.Context, c client.Client, id, name string, answer any) error {
-	known, err := c.QueryWorkflow(ctx, id, "", name)
+func query(ctx context.Context, c client.Client, id, name string, answer any, args ...any) error {
+	known, err := c.QueryWorkflow(ctx, id, "", name, args...)
 	if err != nil {
 		return err
 	}
 	return known.Get(answer)
 }
 
+// maxAnswers is the size in bytes of all answers of one call of Answer, which Temporal limits.
+const maxAnswers = 1 << 20
+
 // Answer answers requests of a run. A worker must be there to take the answers. Either all
 // are taken, or none.
 func (Engine) Answer(ctx context.Context, cfg durable.Config, id string, answers []durable.Answer) error {
+	size := 0
+	for _, a := range answers {
+		size += len(a.Result) + len(a.Error) + len(a.Reason)
+	}
+	if len(answers) > 1 && size > maxAnswers {
+		return fmt.Errorf("the answers have %d bytes, more than %d: give them in several commands", size, maxAnswers)
+	}
 	c, err := dial(ctx, cfg, nil)
 	if err != nil {
 		return err

@@ -2,6 +2,8 @@ package temporal
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -56,9 +58,36 @@ func (o *owners) add(stored string) {
 	}
 }
 
-// lists returns both in alphabetical order.
-func (o *owners) lists() (sessions, users []string) {
-	return slices.Sorted(maps.Keys(o.sessions)), slices.Sorted(maps.Keys(o.users))
+// lists returns both in alphabetical order, as Temporal may have them: their hashes, unless the configuration names or
+// encrypts them.
+func (o *owners) lists(cfg durable.Config) (sessions, users []string) {
+	sessions, users = slices.Sorted(maps.Keys(o.sessions)), slices.Sorted(maps.Keys(o.users))
+	if !cfg.NameOwners && len(cfg.Keys) == 0 {
+		for _, list := range [][]string{sessions, users} {
+			for i, id := range list {
+				list[i] = hashed(id)
+			}
+		}
+	}
+	return sessions, users
+}
+
+// hashed returns what Temporal has of the id of a session or a user.
+func hashed(id string) string {
+	sum := sha256.Sum256([]byte("qtype owner " + id))
+	return "sha256-" + hex.EncodeToString(sum[:16])
+}
+
+// reveal replaces the hashes of the ids of a filter.
+func reveal(r *durable.Run, f durable.Filter) {
+	for _, at := range []struct {
+		list []string
+		id   string
+	}{{r.Sessions, f.Session}, {r.Users, f.User}} {
+		if i := slices.Index(at.list, hashed(at.id)); i >= 0 {
+			at.list[i] = at.id
+		}
+	}
 }
 
 // attributes returns the search attributes of the run. An encrypted run has none: the server would
@@ -109,7 +138,7 @@ func listQuery(ctx context.Context, c client.Client, cfg durable.Config, f durab
 	query := plain
 	for name, value := range map[string]string{flowAttribute: f.Flow, sessionAttribute: f.Session, userAttribute: f.User} {
 		if value != "" {
-			query += fmt.Sprintf(" AND (%s = %s OR %s IS NULL)", name, quoted(value), flowAttribute)
+			query += fmt.Sprintf(" AND (%s = %s OR %s = %s OR %s IS NULL)", name, quoted(value), name, quoted(hashed(value)), flowAttribute)
 		}
 	}
 	if query == plain {

@@ -49,7 +49,7 @@ func (s *Server) Check(ctx context.Context, app *runtime.App) {
 			s.log.Warn("requests for a flow will fail", "flow", f.ID, "error", err)
 			continue
 		}
-		s.warn(ctx, queueOf(app.Spec(), f, newSealer(s.cfg)))
+		s.warn(ctx, requestQueue(queueOf(app.Spec(), f, newSealer(s.cfg))))
 	}
 }
 
@@ -96,7 +96,7 @@ func (s *Server) begin(ctx context.Context, job *runs.Job) (*engineRun, error) {
 	id := strings.Join([]string{"qtype", job.App.Spec().ID, job.Flow.ID, job.ID, strconv.FormatInt(job.Created.UnixNano(), 36)}, "-")
 	r := &engineRun{
 		cfg: s.cfg, batch: &batch.Config{Quiet: true}, client: s.client, codec: codec, app: job.App, flow: job.Flow, blobs: newBlobs(s.cfg),
-		workflow: id, queue: queueOf(job.App.Spec(), job.Flow, newSealer(s.cfg)), header: checkpoint.Header{Started: job.Created.Truncate(time.Second), Run: rand.Text(), Flow: job.Flow.ID},
+		workflow: id, queue: requestQueue(queueOf(job.App.Spec(), job.Flow, newSealer(s.cfg))), header: checkpoint.Header{Started: job.Created.Truncate(time.Second), Run: rand.Text(), Flow: job.Flow.ID},
 	}
 	if r.plan, err = s.plan(ctx, r, job); err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (s *Server) plan(ctx context.Context, r *engineRun, job *runs.Job) (*plan, 
 	if err != nil {
 		return nil, errors.Join(err, r.blobs.remove(r.header.Run))
 	}
-	r.sessions, r.users = u.owners.lists()
+	r.sessions, r.users = u.owners.lists(s.cfg)
 	return &plan{
 		Run: r.header.Run, App: job.App.Spec().ID, Flow: job.Flow.ID, Partitions: partitions, Inline: inline, Local: job.Flow.Plan().IsComputation(), MayWait: waits,
 		Heartbeat: s.cfg.Heartbeat, HistoryLimit: historyLimit, Budget: newBudget(job.Flow), Request: &request,

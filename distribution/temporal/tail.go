@@ -5,10 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"slices"
-	"time"
 
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/steps"
@@ -105,74 +103,6 @@ func (p *partWriter) flush(ctx context.Context) error {
 	p.parts++
 	p.pending, p.size = resultPart{}, 0
 	return err
-}
-
-// storedParts are the finished rows of the last steps of a flow with batch steps, which are stored in parts: they may be
-// many, and each is stored once.
-type storedParts struct {
-	next   int       // the number of the next part
-	begun  time.Time // when the attempt began
-	events eventSums // that are not stored
-
-	batches []string // the ids of the batch steps, which work again in each attempt
-}
-
-// pause returns the shortest time between two parts. It grows with the run, so that a repeated attempt has few parts to
-// read; calls of rows that were not stored are in a separate log.
-func (p *storedParts) pause() time.Duration { return max(storePause, time.Since(p.begun)/200) }
-
-// storePart stores the rows that have finished since the last part. The caller holds the lock.
-func (c *chunkRun) storePart() {
-	p := progress{Stats: c.currentStats()}
-	p.Stats.Events = c.parts.events.all
-	for _, key := range c.order {
-		p.Rows = append(p.Rows, *c.finished[key])
-		delete(c.finished, key) // the attempt does not load its own rows
-	}
-	c.order, c.parts.events, c.isDirty, c.stored = nil, eventSums{}, false, time.Now()
-	c.err = c.blobs.write(context.WithoutCancel(c.ctx), partName(c.task.folder(), c.task.Partition, c.parts.next), p)
-	c.parts.next++
-}
-
-// restoreParts reads what earlier attempts have stored, or what they had made before failed rows run again.
-func (c *chunkRun) restoreParts(ctx context.Context) error {
-	c.parts.begun = time.Now()
-	for n := range c.task.Retry + 1 { // an attempt stores only what it has made itself
-		if err := c.restorePartsOf(ctx, folderOf(c.task.Run, n), n < c.task.Retry); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// restorePartsOf reads the parts in a folder, without failed rows if these run again.
-func (c *chunkRun) restorePartsOf(ctx context.Context, folder string, isEarlier bool) error {
-	hasEmpty := false
-	for part := 0; ; part++ {
-		var p progress
-		err := c.blobs.read(ctx, partName(folder, c.task.Partition, part), &p)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if isEarlier {
-			p.Rows = slices.DeleteFunc(p.Rows, func(r finishedRow) bool { return r.Failed })
-		} else {
-			c.parts.next = part + 1
-		}
-		for _, row := range p.Rows {
-			c.finished[row.Key] = &row
-		}
-		c.before.Steps = withoutSteps(p.Stats.Steps, c.parts.batches)
-		hasEmpty = hasEmpty || slices.ContainsFunc(p.Rows, func(r finishedRow) bool { return len(r.Results) == 0 })
-		if p.Stats.HasFailed && (!isEarlier || hasEmpty) { // rows that a step dropped do not run again
-			c.before.HasFailed = true
-		}
-		c.events.addAll(p.Stats.Events)
-		c.before.Events = c.events.all
-	}
 }
 
 // partialReason returns why the rows may miss a part of the input.

@@ -13,7 +13,8 @@ import (
 // keyedRequest is a request with its key, as an activity returns it.
 type keyedRequest struct {
 	durable.Request
-	ID string // see Request.Key
+	ID   string // see Request.Key
+	Blob string `json:",omitempty"` // the blob with the requests of the chunk; empty if this is all of it
 }
 
 // openRequest is a request that is not answered.
@@ -27,6 +28,7 @@ type givenAnswer struct {
 	durable.Answer
 	ID        string // of the request
 	Partition int
+	Blob      string `json:",omitempty"` // the blob with the answer; empty if this is all of it
 }
 
 // status is the answer to a progress query.
@@ -45,16 +47,20 @@ func (r *scheduler) setHandlers(ctx workflow.Context) error {
 	if err != nil {
 		return err
 	}
-	err = workflow.SetQueryHandler(ctx, requestsQuery, func() ([]durable.Request, error) { return r.requests(), nil })
+	err = workflow.SetQueryHandler(ctx, requestsQuery, func(after int) ([]keyedRequest, error) { return r.requests(after), nil })
 	if err != nil {
 		return err
 	}
 	err = workflow.SetUpdateHandlerWithOptions(ctx, answerUpdate,
 		func(ctx workflow.Context, answers []durable.Answer) error {
+			var given []givenAnswer
 			for _, a := range answers {
-				r.answer(a)
+				if at := r.find(a.Number); at >= 0 { // else it is the second of two updates of one workflow task
+					o := &r.state.Open[at]
+					given = append(given, givenAnswer{Answer: a, ID: o.ID, Partition: o.Partition})
+				}
 			}
-			return r.list(ctx, false)
+			return r.take(ctx, given)
 		},
 		workflow.UpdateHandlerOptions{Validator: r.check})
 	if err != nil {
@@ -62,8 +68,7 @@ func (r *scheduler) setHandlers(ctx workflow.Context) error {
 	}
 	return workflow.SetUpdateHandlerWithOptions(ctx, answerCallUpdate,
 		func(ctx workflow.Context, a givenAnswer) error {
-			r.give(a)
-			return r.list(ctx, false)
+			return r.take(ctx, []givenAnswer{a})
 		},
 		workflow.UpdateHandlerOptions{Validator: r.checkGiven})
 }
@@ -75,12 +80,32 @@ func (r *scheduler) checkGiven(_ workflow.Context, a givenAnswer) error {
 		return errors.New("the run does not wait for this answer")
 	}
 	if at := r.opened(a.ID); at >= 0 {
-		return fits(&a.Answer, &r.state.Open[at].Request, r.plan.requestLimit())
+		return fits(&a.Answer, &r.state.Open[at].Request)
 	}
 	return nil
 }
 
-// give stores an answer that checkGiven has accepted.
+// take stores answers that were accepted, large ones as blobs: all of them, or none.
+func (r *scheduler) take(ctx workflow.Context, all []givenAnswer) error {
+	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{ScheduleToCloseTimeout: maxKeepTime})
+	for i := range all {
+		a := &all[i]
+		if len(a.Result)+len(a.Error)+len(a.Reason) <= maxKept {
+			continue
+		}
+		var kept givenAnswer
+		if err := workflow.ExecuteLocalActivity(ctx, keepName, r.plan.folder(), *a).Get(ctx, &kept); err != nil {
+			return err
+		}
+		*a = kept
+	}
+	for _, a := range all {
+		r.give(a)
+	}
+	return r.list(ctx, false)
+}
+
+// give adds an answer to the state.
 func (r *scheduler) give(a givenAnswer) {
 	if r.isGiven(a.ID) { // two updates of one workflow task
 		return
@@ -109,13 +134,18 @@ func (r *scheduler) list(ctx workflow.Context, always bool) error {
 	return workflow.UpsertMemo(ctx, map[string]any{memoWaiting: waits})
 }
 
-// requests returns the open requests.
-func (r *scheduler) requests() []durable.Request {
-	all := []durable.Request{}
+// maxPage is the number of requests in the answer to a query.
+const maxPage = 100
+
+// requests returns the first open requests after the one with a number.
+func (r *scheduler) requests(after int) []keyedRequest {
+	page := []keyedRequest{}
 	for i := range r.state.Open {
-		all = append(all, r.state.Open[i].Request)
+		if o := &r.state.Open[i]; o.Number > after && len(page) < maxPage {
+			page = append(page, o.keyedRequest)
+		}
 	}
-	return all
+	return page
 }
 
 // check returns an error if an answer belongs to no open request or does not fit it.
@@ -125,7 +155,7 @@ func (r *scheduler) check(_ workflow.Context, answers []durable.Answer) error {
 		if at < 0 || slices.ContainsFunc(answers[:i], func(b durable.Answer) bool { return b.Number == a.Number }) {
 			return fmt.Errorf("the run does not wait for an answer to request %d", a.Number)
 		}
-		if err := fits(&a, &r.state.Open[at].Request, r.plan.requestLimit()); err != nil {
+		if err := fits(&a, &r.state.Open[at].Request); err != nil {
 			return err
 		}
 	}
@@ -135,17 +165,6 @@ func (r *scheduler) check(_ workflow.Context, answers []durable.Answer) error {
 // find returns the index of an open request, -1 if there is none.
 func (r *scheduler) find(number int) int {
 	return slices.IndexFunc(r.state.Open, func(o openRequest) bool { return o.Number == number })
-}
-
-// answer stores an answer, which check has accepted.
-func (r *scheduler) answer(a durable.Answer) {
-	at := r.find(a.Number)
-	if at < 0 { // two updates of one workflow task
-		return
-	}
-	o := r.state.Open[at]
-	r.state.Open = slices.Delete(r.state.Open, at, at+1)
-	r.state.Answers = append(r.state.Answers, givenAnswer{Answer: a, ID: o.ID, Partition: o.Partition})
 }
 
 // ask opens the requests of a chunk.
@@ -170,19 +189,21 @@ func (r *scheduler) awaitAnswers(ctx workflow.Context, partition int) error {
 	return workflow.Await(ctx, func() bool { return !r.isWaiting(partition) || r.mustEnd(ctx) })
 }
 
-// answersOf returns the answers for the chunk of a partition, by the keys of the requests.
-func (r *scheduler) answersOf(partition int) map[string]durable.Answer {
-	var all map[string]durable.Answer
+// answersOf returns the answers for the chunk of a partition, and the names of the blobs with others, by the keys of the requests.
+func (r *scheduler) answersOf(partition int) (all map[string]durable.Answer, kept map[string]string) {
 	for _, a := range r.state.Answers {
 		if a.Partition != partition {
 			continue
 		}
 		if all == nil {
-			all = map[string]durable.Answer{}
+			all, kept = map[string]durable.Answer{}, map[string]string{}
 		}
 		all[a.ID] = a.Answer
+		if a.Blob != "" {
+			kept[a.ID] = a.Blob
+		}
 	}
-	return all
+	return all, kept
 }
 
 // forget drops the answers for a chunk that is finished.
@@ -190,33 +211,19 @@ func (r *scheduler) forget(partition int) {
 	r.state.Answers = slices.DeleteFunc(r.state.Answers, func(a givenAnswer) bool { return a.Partition == partition })
 }
 
-// maxRequest is the size in bytes of the arguments of a request, and of a result. They are parts
-// of the history of the workflow.
-const maxRequest = 8 << 10
+// maxRequest is the size in bytes of the arguments of a request, and of an answer.
+const maxRequest = 256 << 10
 
-// maxServedRequest is maxRequest for a run of a server, which has few requests at once.
-const maxServedRequest = 256 << 10
-
-// requestLimit returns the limit of the requests and answers of a run.
-func (p *plan) requestLimit() int { return requestLimit(p.Request != nil) }
-
-// requestLimit returns maxRequest, or that of a run of a server.
-func requestLimit(isServed bool) int {
-	if isServed {
-		return maxServedRequest
-	}
-	return maxRequest
-}
-
-// fits returns an error if the answer does not answer the request, or is larger than a number of bytes.
-func fits(a *durable.Answer, r *durable.Request, limit int) error {
+// fits returns an error if the answer does not answer the request, or is too large.
+func fits(a *durable.Answer, r *durable.Request) error {
+	size := len(a.Result) + len(a.Error) + len(a.Reason)
 	switch {
 	case r.Kind == durable.Approval && (a.Result != nil || a.Error != ""):
 		return fmt.Errorf("request %d is an approval: expected yes, no or a reason", r.Number)
 	case r.Kind == durable.ClientTool && a.Result == nil && a.Error == "":
 		return fmt.Errorf("request %d needs the result of tool %s, as JSON", r.Number, r.Tool)
-	case len(a.Result)+len(a.Error) > limit:
-		return fmt.Errorf("the result for request %d has %d bytes, more than %d: run the tool on the workers (--client-tool)", r.Number, len(a.Result)+len(a.Error), limit)
+	case size > maxRequest:
+		return fmt.Errorf("the answer to request %d has %d bytes, more than %d: run the tool on the workers (--client-tool)", r.Number, size, maxRequest)
 	}
 	return nil
 }

@@ -1,15 +1,19 @@
 package temporal
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/qtype-dev/qtype/internal/durable"
@@ -56,7 +60,7 @@ func TestWorkflow_Answers(t *testing.T) {
 	var replies []string
 	var shown []durable.Request
 	env.RegisterDelayedCallback(func() {
-		answer, err := env.QueryWorkflow(requestsQuery)
+		answer, err := env.QueryWorkflow(requestsQuery, 0)
 		if err != nil || answer.Get(&shown) != nil {
 			t.Error(err)
 		}
@@ -79,7 +83,7 @@ func TestWorkflow_Answers(t *testing.T) {
 	want := []string{
 		"the run does not wait for an answer to request 7", "request 1 is an approval: expected yes, no or a reason",
 		"the run does not wait for an answer to request 1", "taken", "the run does not wait for an answer to request 1",
-		"request 2 needs the result of tool refund, as JSON", "the result for request 2 has 8193 bytes, more than 8192: run the tool on the workers (--client-tool)", "taken",
+		"request 2 needs the result of tool refund, as JSON", "the answer to request 2 has 262145 bytes, more than 262144: run the tool on the workers (--client-tool)", "taken",
 	}
 	if diff := cmp.Diff(want, replies); diff != "" {
 		t.Error(diff)
@@ -131,13 +135,13 @@ func TestScheduler_GivenAnswers(t *testing.T) {
 	}
 	r.give(early)
 	r.ask(0, []keyedRequest{request(durable.Approval, 1, "a"), request(durable.ClientTool, 1, "b")})
-	if len(r.state.Open) != 1 || r.state.Open[0].ID != "b" || r.answersOf(0)["a"].Approved != true {
+	if len(r.state.Open) != 1 || r.state.Open[0].ID != "b" || !r.state.Answers[0].Approved {
 		t.Errorf("after an early answer: %+v", r.state)
 	}
 	for name, a := range map[string]givenAnswer{
 		"a second answer":  early,
 		"no result":        {ID: "b"},
-		"a large result":   {ID: "b", Answer: durable.Answer{Result: json.RawMessage(strings.Repeat("1", maxServedRequest+1))}},
+		"a large result":   {ID: "b", Answer: durable.Answer{Result: json.RawMessage(strings.Repeat("1", maxRequest+1))}},
 		"another chunk":    {ID: "b", Partition: 1, Answer: durable.Answer{Error: "no"}},
 		"no such chunk":    {ID: "b", Partition: -1, Answer: durable.Answer{Error: "no"}},
 		"an early one now": {ID: "a", Answer: durable.Answer{Approved: false}},
@@ -155,4 +159,61 @@ func TestScheduler_GivenAnswers(t *testing.T) {
 	if r.isWaiting(0) || len(r.state.Answers) != 2 {
 		t.Errorf("after both answers: %+v", r.state)
 	}
+}
+
+// TestWorkflow_LargeAnswers: 128 rows wait with large arguments and get large answers. What the next execution begins with stays below 1 MB, and
+// requests are shown page by page.
+func TestWorkflow_LargeAnswers(t *testing.T) {
+	const size = 8 * maxKept
+	blobs := newBlobs(durable.Config{Blobs: t.TempDir()})
+	w := &chunkRunner{blobs: blobs}
+	env := newEnvironment(func(in task) (done, error) {
+		id := fmt.Sprint("a", in.Partition)
+		if in.Answers == nil {
+			q := &asker{worker: w, opened: []durable.Request{{Kind: durable.ClientTool, Row: int64(in.Partition), Step: "assist", Tool: "locate", Key: id, Arguments: bytes.Repeat([]byte("1"), size)}}}
+			waits, err := q.requests(t.Context(), &in)
+			return done{Waiting: waits}, err
+		}
+		if err := w.readAnswers(t.Context(), &in); err != nil || len(in.Answers[id].Result) != size {
+			return done{}, fmt.Errorf("the answer has %d bytes: %w", len(in.Answers[id].Result), err)
+		}
+		return done{Waiting: []keyedRequest{request(durable.Approval, 1, id+" again")}}, nil
+	})
+	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // the machine may be busy
+	env.RegisterActivityWithOptions(w.keep, activity.RegisterOptions{Name: keepName})
+	var replies []string
+	for n := 1; n <= maxWaiting; n++ {
+		answerWith(env, time.Minute+time.Duration(n)*time.Second, &replies, durable.Answer{Number: n, Result: bytes.Repeat([]byte("1"), size)})
+	}
+	var shown []durable.Request
+	env.RegisterDelayedCallback(func() {
+		for page := maxPage; page == maxPage; {
+			var more []durable.Request
+			answer, err := env.QueryWorkflow(requestsQuery, len(shown))
+			if err != nil || answer.Get(&more) != nil {
+				t.Error(err)
+			}
+			page, shown = len(more), append(shown, more...)
+		}
+	}, 30*time.Second)
+	env.RegisterDelayedCallback(func() { env.SetCurrentHistoryLength(historyLimit) }, 10*time.Minute)
+	answerWith(env, 11*time.Minute, &replies, durable.Answer{Number: 9999}) // a task of the workflow
+	p := planFor(slices.Repeat([]int{1}, maxWaiting)...)
+	p.MayWait = true
+	env.ExecuteWorkflow(workflowName, p)
+	var next *workflow.ContinueAsNewError
+	if !errors.As(env.GetWorkflowError(), &next) {
+		t.Fatal(env.GetWorkflowError(), replies)
+	}
+	begins := 0
+	for _, payload := range next.Input.GetPayloads() {
+		begins += len(payload.GetData())
+	}
+	if begins > 1<<20 {
+		t.Errorf("the next execution begins with %d bytes", begins)
+	}
+	if n := len(shown); n != maxWaiting || shown[n-1].Number != n || !shown[0].InBlobs {
+		t.Errorf("%d requests are shown", n)
+	}
+	t.Logf("the next execution begins with %d bytes", begins)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
@@ -20,16 +21,14 @@ const stopTimeout = 10 * time.Second // for chunks whose calls have ended, to st
 // Work runs chunks of the flows of the application until ctx ends.
 func (e Engine) Work(ctx context.Context, app *runtime.App, cfg durable.WorkerConfig) (err error) {
 	cfg.Config = e.complete(cfg.Config)
-	c, err := dial(ctx, cfg.Config, cfg.Log)
+	c, err := dialMeasured(ctx, cfg.Config, cfg.Log, cfg.Metrics)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	failed := make(chan error, 1)
 	options := worker.Options{
-		MaxConcurrentActivityExecutionSize:      cfg.Parallel,
-		MaxConcurrentLocalActivityExecutionSize: cfg.Parallel,
-		WorkerStopTimeout:                       cfg.Drain + stopTimeout,
+		WorkerStopTimeout: cfg.Drain + stopTimeout, BackgroundActivityContext: context.WithoutCancel(ctx), // with observers and the audit log
 		OnFatalError: func(err error) {
 			select {
 			case failed <- err:
@@ -47,19 +46,27 @@ func (e Engine) Work(ctx context.Context, app *runtime.App, cfg durable.WorkerCo
 	defer close(stop)
 	for _, flow := range app.Spec().Flows {
 		queue := queueOf(app.Spec(), flow, newSealer(cfg.Config))
-		w := worker.New(c, queue, options)
-		register(w, runner)
-		if err := w.Start(); err != nil {
-			return fmt.Errorf("the worker cannot start: %w", err)
+		for name, parallel := range map[string]int{queue: cfg.Parallel, requestQueue(queue): cfg.Requests} {
+			options.MaxConcurrentActivityExecutionSize, options.MaxConcurrentLocalActivityExecutionSize = parallel, parallel
+			options.ActivityTaskPollerBehavior = worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{InitialNumberOfPollers: 2})
+			options.WorkflowTaskPollerBehavior = worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{InitialNumberOfPollers: 2})
+			w := worker.New(c, name, options)
+			register(w, runner)
+			if err := w.Start(); err != nil {
+				return fmt.Errorf("the worker cannot start: %w", err)
+			}
+			running.Go(func() {
+				<-stop
+				w.Stop()
+			})
 		}
-		running.Go(func() {
-			<-stop
-			w.Stop()
-		})
 		queues = append(queues, queue)
 	}
 	if cfg.Ready != nil {
-		cfg.Ready(queues)
+		cfg.Ready(queues, func(ctx context.Context) error {
+			_, err := c.CheckHealth(ctx, &client.CheckHealthRequest{})
+			return err
+		})
 	}
 	select {
 	case <-ctx.Done():
@@ -75,10 +82,11 @@ type registry interface {
 	RegisterActivityWithOptions(a any, options activity.RegisterOptions)
 }
 
-// register adds the workflow and the activity.
+// register adds the workflow and the activities.
 func register(w registry, r *chunkRunner) {
 	for _, name := range []string{workflowName, servedName} {
 		w.RegisterWorkflowWithOptions(runWorkflow, workflow.RegisterOptions{Name: name})
 	}
 	w.RegisterActivityWithOptions(r.run, activity.RegisterOptions{Name: activityName})
+	w.RegisterActivityWithOptions(r.keep, activity.RegisterOptions{Name: keepName})
 }

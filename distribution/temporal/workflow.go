@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/qtype-dev/qtype/internal/batch"
 	"github.com/qtype-dev/qtype/internal/durable"
 )
 
@@ -18,6 +19,7 @@ import (
 const (
 	workflowName  = "qtype.run"
 	activityName  = "qtype.chunk"
+	keepName      = "qtype.keep"
 	progressQuery = "progress"
 	requestsQuery = "requests"
 	answerUpdate  = "answer"
@@ -30,6 +32,7 @@ const (
 	maxAttempts  = 20             // of a chunk, at least; see attempts
 	maxChunkTime = 24 * time.Hour // of one attempt
 	maxLocalTime = time.Hour      // of an attempt without input or output
+	maxKeepTime  = time.Minute    // of storing an answer, with all attempts
 	maxRetryWait = 30 * time.Second
 	historyLimit = 5_000 // events, after which the workflow continues as a new one
 )
@@ -108,6 +111,7 @@ type state struct {
 	HasFailed bool // as in stats
 
 	Repeated int64 // calls that were made again; see steps.EventRepeated
+	Outages  int   // the last rows that have failed for a reason for which all would, of chunks that are too small to end the run
 
 	Listed  bool          // the memo shows that rows wait
 	Asked   int           // requests so far
@@ -137,6 +141,7 @@ type task struct {
 	Tail      *tail         // the other steps of such a flow run, on the results of all chunks; nil for a chunk
 	Moved     *place        // where the finished rows are, if the worker of an earlier activity was stopped; nil otherwise
 	Answers   map[string]durable.Answer
+	Kept      map[string]string `json:",omitempty"` // the blobs with others of the Answers
 }
 
 // tail is what runs the last steps of a flow with batch steps.
@@ -158,6 +163,9 @@ type done struct {
 	HasFailed bool // as in stats
 
 	Repeated int64 // calls that were made again
+
+	Outages int    `json:",omitempty"` // as in stats
+	Outage  string `json:",omitempty"`
 
 	Waiting []keyedRequest // what the chunk waits for; if there is any, it is not finished
 	Moved   *place         // where the finished rows are, if the worker was stopped before the others were
@@ -191,6 +199,11 @@ func runWorkflow(ctx workflow.Context, p plan) (state, error) {
 		})
 	}
 	wait.Wait(ctx)
+	stored, end := workflow.NewDisconnectedContext(ctx)
+	defer end()
+	if err := workflow.Await(stored, func() bool { return workflow.AllHandlersFinished(stored) }); err != nil { // answers that are being stored
+		return r.state, err
+	}
 	switch {
 	case r.isComplete():
 		return r.state, nil
@@ -254,7 +267,9 @@ func (r *scheduler) runPartition(ctx workflow.Context, partition int) {
 		if made.Stopped != "" {
 			return // with too many failures
 		}
+		workflow.SetCurrentDetails(ctx, fmt.Sprintf("%d rows, %d failed, %d requests wait", r.state.Rows, r.state.Failed, len(r.state.Open)))
 		r.forget(partition)
+		r.countOutages(&made)
 		r.state.Next[partition]++
 		r.state.Steps = addSteps(r.state.Steps, made.Steps)
 		r.state.HasFailed = r.state.HasFailed || made.HasFailed
@@ -264,6 +279,18 @@ func (r *scheduler) runPartition(ctx workflow.Context, partition int) {
 			}
 			r.state.Inline[partition][number] = made.Output
 		}
+	}
+}
+
+// countOutages ends the run if the last rows of several chunks have failed for a reason for which all would. A chunk with enough of
+// them fails itself.
+func (r *scheduler) countOutages(made *done) {
+	if int64(made.Outages) < made.Rows {
+		r.state.Outages = 0
+	}
+	if r.state.Outages += made.Outages; r.state.Outages >= batch.MaxOutages && r.plan.Request == nil && r.err == nil {
+		r.err = temporal.NewNonRetryableApplicationError(fmt.Sprintf("stopped: %d rows in a row failed: %s", r.state.Outages, made.Outage), outageError, nil)
+		r.cancel()
 	}
 }
 
@@ -300,7 +327,8 @@ func (r *scheduler) tail() *tail {
 // execute starts the activity of a chunk.
 func (r *scheduler) execute(ctx workflow.Context, partition, number int) workflow.Future {
 	t := task{Run: r.plan.Run, Flow: r.plan.Flow, Partition: partition, Number: number, Resumed: r.plan.Resumed, Heartbeat: r.plan.Heartbeat, Outage: r.plan.Outage, Max: r.plan.MaxOutput,
-		MayWait: r.plan.MayWait, Budget: r.plan.Budget, Request: r.plan.Request, Retry: r.plan.Retry, Moved: r.state.Moved[partition], Answers: r.answersOf(partition)}
+		MayWait: r.plan.MayWait, Budget: r.plan.Budget, Request: r.plan.Request, Retry: r.plan.Retry, Moved: r.state.Moved[partition]}
+	t.Answers, t.Kept = r.answersOf(partition)
 	if r.plan.Earlier != nil {
 		t.Earlier = r.plan.Earlier[partition][number]
 	}
@@ -314,12 +342,16 @@ func (r *scheduler) execute(ctx workflow.Context, partition, number int) workflo
 		InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: maxRetryWait, MaximumAttempts: attempts(r.plan.Outage),
 		NonRetryableErrorTypes: []string{outageError, failedError},
 	}
+	summary := fmt.Sprintf("chunk %d of %d, partition %d", number+1, r.plan.Partitions[partition], partition+1)
+	if t.Tail != nil {
+		summary = "the steps from the first batch step on"
+	}
 	if r.plan.Local && t.Tail == nil {
-		ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{StartToCloseTimeout: maxLocalTime, RetryPolicy: retry})
+		ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{StartToCloseTimeout: maxLocalTime, RetryPolicy: retry, Summary: summary})
 		return workflow.ExecuteLocalActivity(ctx, activityName, t)
 	}
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: maxChunkTime, HeartbeatTimeout: r.plan.Heartbeat, WaitForCancellation: true, RetryPolicy: retry,
+		StartToCloseTimeout: maxChunkTime, HeartbeatTimeout: r.plan.Heartbeat, WaitForCancellation: true, RetryPolicy: retry, Summary: summary,
 	})
 	return workflow.ExecuteActivity(ctx, activityName, t)
 }
@@ -351,7 +383,7 @@ func (r *scheduler) isComplete() bool {
 
 // failure returns the error of the workflow, with what is finished, from which it is resumed.
 func (r *scheduler) failure() error {
-	kind, text := failedError, r.err.Error()
+	kind, text := failedError, brief(r.err)
 	if cause, ok := errors.AsType[*temporal.ApplicationError](r.err); ok {
 		kind, text = cause.Type(), cause.Message()
 	}

@@ -87,6 +87,22 @@ func TestWorkflow_Failures(t *testing.T) {
 	}
 }
 
+// TestWorkflow_Outages: rows in chunks of one row end the run, too, if they fail for a reason for which all would.
+func TestWorkflow_Outages(t *testing.T) {
+	calls := 0
+	env := newEnvironment(func(task) (done, error) {
+		if calls++; calls == 3 {
+			return done{Rows: 1}, nil
+		}
+		return done{Rows: 1, Failed: 1, Outages: 1, Outage: "the model rejects the key"}, nil
+	})
+	env.ExecuteWorkflow(workflowName, planFor(20))
+	err := env.GetWorkflowError()
+	if s, ok := stateOf(err); !ok || calls != 6 || s.Failed != 5 || explain(err).Error() != "stopped: 3 rows in a row failed: the model rejects the key" {
+		t.Errorf("after %d calls: %v, %+v", calls, err, s)
+	}
+}
+
 // TestWorkflow_MaxFailures: no chunk is started after as many failed rows as allowed.
 func TestWorkflow_MaxFailures(t *testing.T) {
 	env := newEnvironment(func(task) (done, error) { return done{Rows: 2, Failed: 1}, nil })

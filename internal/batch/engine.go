@@ -47,11 +47,20 @@ type EngineJob struct {
 // Settings returns the flags that change the results of the run, by name.
 func (cfg *Config) Settings() map[string]string { return cfg.settings() }
 
-// OutageCheck returns a func that takes the results of rows in order. It returns an error
-// when several rows in succession have failed because a model rejects the credentials, or
-// a memory store is not usable or a server away for too long, that all other rows would
-// fail too.
-func OutageCheck() func(*runtime.Result) error { return new(failureLimit).check }
+// MaxOutages is how many rows in succession an OutageCheck lets fail.
+const MaxOutages = maxOutageFailures
+
+// OutageCheck takes the results of rows in order and counts those that have failed in succession because a model rejects the credentials, or
+// a memory store is not usable or a server away for too long: all other rows would fail too.
+type OutageCheck struct{ limit failureLimit }
+
+// Add returns an error if MaxOutages rows have failed.
+func (c *OutageCheck) Add(res *runtime.Result) error { return c.limit.check(res) }
+
+// Last returns how many rows have failed since the last other one, and why.
+func (c *OutageCheck) Last() (rows int, cause error) {
+	return max(c.limit.rejected, c.limit.unserved), c.limit.cause
+}
 
 // openEngine opens the run of the engine; nil if rows run in this process.
 func (j *job) openEngine(ctx context.Context) (err error) {

@@ -23,6 +23,7 @@ type failureLimit struct {
 	rejected int                   // rows in succession whose credentials were rejected
 	unserved int                   // rows in succession for which a memory store was not usable, or a server away
 	deferred map[*steps.Error]bool // failed rows that were counted, but not written yet
+	cause    error                 // of the last row that counts for rejected or unserved
 	err      error                 // why the run stops; nil if it continues
 	last     *steps.Error          // the row that it stops with
 }
@@ -111,9 +112,13 @@ func (p *failureLimit) count(err *steps.Error) {
 	cause, server := runtime.CredentialsRejected(err), serverFailed(err)
 	if p.rejected++; cause == nil {
 		p.rejected = 0
+	} else {
+		p.cause = cause
 	}
 	if p.unserved++; server == nil {
 		p.unserved = 0
+	} else {
+		p.cause = server
 	}
 	switch {
 	case p.err != nil:

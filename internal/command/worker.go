@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,12 +16,15 @@ import (
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/cli/appflags"
 	"github.com/qtype-dev/qtype/internal/durable"
+	"github.com/qtype-dev/qtype/internal/telemetry"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/steps"
 )
 
 // The defaults of a worker.
 const (
 	defaultParallel = 4                // chunks that it runs at once
+	defaultRequests = 100              // requests that it runs at once
 	defaultDrain    = 30 * time.Second // for what has begun, after a signal; also of a server
 )
 
@@ -29,7 +35,9 @@ type workerCommand struct {
 	clients  *appflags.Clients
 	store    appflags.Store
 	parallel int
+	requests int
 	drain    time.Duration
+	metrics  string // the address of its metrics; empty for none
 	log      appflags.LogLevel
 }
 
@@ -62,11 +70,15 @@ second one ends the process.`,
 		w.temporal.AddTo(f)
 		w.temporal.AddBlobsTo(f)
 		f.IntVar(&w.parallel, "parallel", defaultParallel, "run `N` chunks of rows at once")
+		f.IntVar(&w.requests, "requests", defaultRequests, "run the rows of `N` requests of servers at once, for each flow")
 		f.DurationVar(&w.drain, "drain-timeout", defaultDrain, "how long calls of models and tools may take after a signal, as a `DURATION`")
 	})
 	cli.AddFlags(f, "Conversations", func() { w.store.AddTo(f) })
 	cli.AddFlags(f, "Tools and approvals", func() { w.clients.AddTo(f) })
-	cli.AddFlags(f, "Messages", func() { w.log.AddTo(c, "print failures and warnings only") })
+	cli.AddFlags(f, "Messages", func() {
+		f.StringVar(&w.metrics, "metrics", "", "serve /metrics, /healthz and /readyz at `HOST:PORT`, without authentication")
+		w.log.AddTo(c, "print failures and warnings only")
+	})
 	cli.GroupHelp(c)
 	return c
 }
@@ -74,6 +86,9 @@ second one ends the process.`,
 func (w *workerCommand) run(ctx context.Context, path string) (err error) {
 	if w.parallel < 1 {
 		return terminal.Usagef("--parallel cannot be %d: expected a positive number of chunks", w.parallel)
+	}
+	if w.requests < 1 {
+		return terminal.Usagef("--requests cannot be %d: expected a positive number of requests", w.requests)
 	}
 	p, list := qtype.Check(ctx, path, qtype.WithStrict())
 	if err := list.Err(); err != nil {
@@ -97,13 +112,57 @@ func (w *workerCommand) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	cfg := durable.WorkerConfig{Config: connection, Parallel: w.parallel, Drain: w.drain, Approved: w.clients.User.Approved, ClientTools: w.clients.Handled, Log: w.Err, Ready: func(queues []string) {
-		if !w.log.Quiet {
-			fmt.Fprintln(w.Err, terminal.Clean("worker of "+app.Spec().ID+", task queues "+strings.Join(queues, ", ")))
-		}
-	}}
+	status, err := startStatus(ctx, w.metrics)
+	if err != nil {
+		return err
+	}
+	defer status.close()
+	ctx = steps.WithObserver(ctx, status.metrics)
+	cfg := durable.WorkerConfig{Config: connection, Parallel: w.parallel, Requests: w.requests, Drain: w.drain, Approved: w.clients.User.Approved, ClientTools: w.clients.Handled,
+		Log: w.Err, Metrics: status.metrics.Registry(), Ready: func(queues []string, check func(context.Context) error) {
+			status.check.Store(&check)
+			if !w.log.Quiet {
+				fmt.Fprintln(w.Err, terminal.Clean("worker of "+app.Spec().ID+", task queues "+strings.Join(queues, ", ")))
+			}
+		}}
 	if w.log.Quiet {
 		cfg.Log = io.Discard
 	}
 	return engine.Work(w.clients.Audit.Context(ctx), app, cfg)
+}
+
+// workerStatus is what a worker tells Kubernetes and Prometheus.
+type workerStatus struct {
+	metrics *telemetry.Metrics
+	check   atomic.Pointer[func(context.Context) error] // whether Temporal answers; nil before the worker polls
+	server  *http.Server                                // nil for none
+}
+
+// startStatus serves the status at an address; at none if that is empty.
+func startStatus(ctx context.Context, address string) (*workerStatus, error) {
+	s := &workerStatus{metrics: telemetry.NewMetrics(true)}
+	if address == "" {
+		return s, nil
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("--metrics: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", s.metrics.Handler())
+	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		if check := s.check.Load(); check == nil || ctx.Err() != nil || (*check)(r.Context()) != nil {
+			http.Error(w, "the worker does not take rows", http.StatusServiceUnavailable)
+		}
+	})
+	s.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = s.server.Serve(l) }() // it ends with close
+	return s, nil
+}
+
+func (s *workerStatus) close() {
+	if s.server != nil {
+		_ = s.server.Close()
+	}
 }

@@ -5,9 +5,12 @@
 package durable
 
 import (
+	"context"
 	"io"
 	"slices"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/qtype-dev/qtype/internal/memory/encrypted"
 	"github.com/qtype-dev/qtype/internal/remotefs"
@@ -32,9 +35,11 @@ type Config struct {
 
 	Buckets remotefs.Buckets // the services that Blobs may name; set by the engine
 
-	TLS    *TLS            // nil for a connection without TLS
-	APIKey string          // sent with each request; empty for none
-	Keys   []encrypted.Key // encrypt what Temporal and the blobs have: the first one encrypts, all decrypt; none for no encryption
+	TLS        *TLS            // nil for a connection without TLS
+	APIKey     string          // sent with each request; empty for none
+	APIKeyFile string          // is read for each request, so that the key can be replaced; empty for APIKey
+	NameOwners bool            // search attributes and memos have the ids of sessions and users, not their hashes
+	Keys       []encrypted.Key // encrypt what Temporal and the blobs have: the first one encrypts, all decrypt; none for no encryption
 }
 
 // TLS describes a connection with TLS. The files are in PEM format.
@@ -48,12 +53,14 @@ type TLS struct {
 // WorkerConfig describes a worker.
 type WorkerConfig struct {
 	Config
-	Parallel    int                   // how many chunks are run at once
-	Drain       time.Duration         // how long calls of models and tools may last when the worker stops
-	Approved    []string              // ids of tools whose calls need no further approval
-	ClientTools []string              // ids of client tools that the App has handlers for; others are requests of the run
-	Log         io.Writer             // for warnings and errors of Temporal's client; nil for none
-	Ready       func(queues []string) // called when the worker polls; may be nil
+	Parallel    int                                                      // how many chunks are run at once
+	Requests    int                                                      // how many requests of servers are run at once
+	Metrics     prometheus.Registerer                                    // gets the metrics of Temporal's client; nil for none
+	Drain       time.Duration                                            // how long calls of models and tools may last when the worker stops
+	Approved    []string                                                 // ids of tools whose calls need no further approval
+	ClientTools []string                                                 // ids of client tools that the App has handlers for; others are requests of the run
+	Log         io.Writer                                                // for warnings and errors of Temporal's client; nil for none
+	Ready       func(queues []string, check func(context.Context) error) // called when the worker polls, with a check whether Temporal answers; may be nil
 }
 
 // The engines that run rows.

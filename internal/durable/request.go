@@ -22,8 +22,9 @@ type Request struct {
 	Step      string          `json:"step"`
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
-	Schema    json.RawMessage `json:"schema,omitempty"` // of the result of a client tool
-	Key       string          `json:"-"`                // the same when the row is repeated
+	Schema    json.RawMessage `json:"schema,omitempty"`   // of the result of a client tool
+	InBlobs   bool            `json:"in_blobs,omitempty"` // the session, the arguments and the schema are in the blobs of the run, which were not read
+	Key       string          `json:"-"`                  // the same when the row is repeated
 }
 
 // Answer answers a Request.

@@ -153,6 +153,9 @@ func countOf(n int64) string {
 	return textfmt.Thousands(n)
 }
 
+// maxArguments is the number of characters of arguments that Show writes as text.
+const maxArguments = 300
+
 // Show writes a run on one line, and what it waits for on others.
 func (v *View) Show(run *durable.Run) error {
 	if v.JSON {
@@ -178,7 +181,11 @@ func (v *View) Show(run *durable.Run) error {
 		if req.Kind == durable.ClientTool {
 			wants = "needs the result of"
 		}
-		lines = append(lines, fmt.Sprintf("%d: row %d, session %s: step %s %s %s %s", req.Number, req.Row, req.Session, req.Step, wants, req.Tool, req.Arguments))
+		args := textfmt.Ellipsis(string(req.Arguments), maxArguments)
+		if req.InBlobs {
+			args = "with arguments that --blobs has"
+		}
+		lines = append(lines, fmt.Sprintf("%d: row %d, session %s: step %s %s %s %s", req.Number, req.Row, req.Session, req.Step, wants, req.Tool, args))
 	}
 	lines = append(lines, batchLines(run.Batches)...)
 	for i := range lines {

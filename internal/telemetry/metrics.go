@@ -100,6 +100,9 @@ func (m *Metrics) histogram(name, help string, buckets []float64, labels ...stri
 	return v
 }
 
+// Registry returns where others register metrics.
+func (m *Metrics) Registry() prometheus.Registerer { return m.registry }
+
 // Handler returns the handler of /metrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})

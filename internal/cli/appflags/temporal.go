@@ -43,6 +43,7 @@ func (f *Temporal) addSecurityTo(set *pflag.FlagSet) {
 	set.StringVar(&f.tls.Cert, "temporal-tls-cert", os.Getenv("TEMPORAL_TLS_CLIENT_CERT_PATH"), "`FILE` with the certificate of this client")
 	set.StringVar(&f.tls.Key, "temporal-tls-key", os.Getenv("TEMPORAL_TLS_CLIENT_KEY_PATH"), "`FILE` with its private key")
 	set.StringVar(&f.tls.ServerName, "temporal-tls-server-name", os.Getenv("TEMPORAL_TLS_SERVER_NAME"), "`NAME` that the certificate of Temporal must have (default: the host of the address)")
+	set.StringVar(&f.APIKeyFile, "temporal-api-key-file", os.Getenv("TEMPORAL_API_KEY_FILE"), "`FILE` with the API key of Temporal, which may be replaced while the program runs (default: TEMPORAL_API_KEY)")
 	set.StringVar(&f.keyFile, "temporal-key-file", os.Getenv("QTYPE_TEMPORAL_KEY_FILE"), "encrypt what Temporal and --blobs have with the key in `FILE` (32 random bytes in base64); more lines are former keys")
 }
 
@@ -53,7 +54,7 @@ func (f *Temporal) Connection() (durable.Config, error) {
 	if (f.tls.Cert == "") != (f.tls.Key == "") {
 		return cfg, terminal.Usagef("--temporal-tls-cert and --temporal-tls-key require each other")
 	}
-	if f.secure || f.tls != (durable.TLS{}) || cfg.APIKey != "" {
+	if f.secure || f.tls != (durable.TLS{}) || cfg.APIKey != "" || cfg.APIKeyFile != "" {
 		cfg.TLS = &f.tls
 	}
 	if f.keyFile == "" {
@@ -79,7 +80,7 @@ func (f *Temporal) AddRunTo(set *pflag.FlagSet) {
 	f.AddTo(set)
 	f.AddBlobsTo(set)
 	set.IntVar(&f.Chunk, "chunk", durable.DefaultChunk, "with --engine temporal, give a worker at most `N` rows at once")
-	f.addHeartbeatTo(set)
+	f.addStartTo(set)
 }
 
 // AddServeTo adds the flags of a server.
@@ -87,18 +88,19 @@ func (f *Temporal) AddServeTo(set *pflag.FlagSet) {
 	f.AddTo(set)
 	f.AddBlobsTo(set)
 	f.Chunk = durable.DefaultChunk
-	f.addHeartbeatTo(set)
+	f.addStartTo(set)
 }
 
-// addHeartbeatTo adds the flag of the time after which a worker counts as dead.
-func (f *Temporal) addHeartbeatTo(set *pflag.FlagSet) {
+// addStartTo adds the flags of what starts workflows: after which time a worker counts as dead, and what Temporal shows.
+func (f *Temporal) addStartTo(set *pflag.FlagSet) {
+	set.BoolVar(&f.NameOwners, "temporal-names", false, "let Temporal show the ids of sessions and users, not their hashes")
 	set.DurationVar(&f.Heartbeat, "heartbeat", durable.DefaultHeartbeat, "with --engine temporal, give the rows of a worker that was silent for this `TIME` to another one")
 }
 
 // names returns the names of the flags that only concern Temporal.
 func (f *Temporal) names() []string {
 	return []string{"temporal-address", "temporal-namespace", "temporal-tls", "temporal-tls-ca", "temporal-tls-cert", "temporal-tls-key",
-		"temporal-tls-server-name", "temporal-key-file", "blobs", "chunk", "heartbeat"}
+		"temporal-tls-server-name", "temporal-api-key-file", "temporal-key-file", "temporal-names", "blobs", "chunk", "heartbeat"}
 }
 
 // Given reports whether one of the flags is set.

@@ -1,0 +1,183 @@
+package temporal
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/remotefs"
+)
+
+// putPause is how long a bucket may miss entries that nothing waits for.
+const putPause = 250 * time.Millisecond
+
+// entry is what a chunk has done since the entry before.
+type entry struct {
+	Key    string        // of a call; empty for none
+	Begun  int           // how many attempts to make the call have begun, less those that have ended without a result
+	Result []byte        // of the call; nil for none
+	Rows   []finishedRow // each once
+	Stats  stats         // of the chunk, but with the events of no row since the entry before
+}
+
+// journal stores the entries of one attempt to run a chunk, in a segment: frames of a file, or objects of a
+// bucket with frames. A frame is the length and the CRC-32 of an entry (4 bytes each), and the entry. Entries that wait for the disk
+// at the same time wait for one sync. It is safe for concurrent use.
+type journal struct {
+	ctx     context.Context // outlasts the attempt
+	blobs   *blobs
+	folder  string // of the segments of the chunk
+	segment string // the name of this one: those of later attempts are greater
+
+	mu            sync.Mutex
+	synced        *sync.Cond // isSyncing has become false
+	file          *os.File   // nil before the first entry
+	pending       []byte     // frames that a bucket does not have
+	objects       int        // of the bucket
+	timer         *time.Timer
+	wrote, stored int // entries
+	isSyncing     bool
+	err           error // why no more entries are stored
+}
+
+// newJournal returns the journal of an attempt. It has no file before its first entry.
+func newJournal(ctx context.Context, b *blobs, folder string) *journal {
+	j := &journal{ctx: context.WithoutCancel(ctx), blobs: b, folder: folder, segment: fmt.Sprintf("%016x-%s", time.Now().UnixNano(), rand.Text())}
+	j.synced = sync.NewCond(&j.mu)
+	return j
+}
+
+// owner is what a segment is encrypted for: a frame is not valid in another one.
+func owner(folder, segment string) string { return folder + "/" + segment }
+
+// add adds an entry, which survives the end of the process in a folder, and that of the computer after sync.
+func (j *journal) add(e entry) error {
+	data, err := encode(e)
+	if err == nil {
+		data, err = j.blobs.sealer.seal(data, owner(j.folder, j.segment))
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.err == nil && err == nil {
+		head := binary.LittleEndian.AppendUint32(nil, uint32(len(data))) // a blob is smaller
+		head = binary.LittleEndian.AppendUint32(head, crc32.ChecksumIEEE(data))
+		err = j.write(append(head, data...))
+		j.wrote++
+	}
+	if j.err == nil {
+		j.err = err
+	}
+	return j.err
+}
+
+// write appends a frame. The caller holds the lock.
+func (j *journal) write(frame []byte) (err error) {
+	if !j.blobs.isLocal() {
+		j.pending = append(j.pending, frame...)
+		if j.timer == nil {
+			j.timer = time.AfterFunc(putPause, func() { _ = j.sync() }) // the next entry reports an error
+		}
+		return nil
+	}
+	if j.file == nil {
+		if j.file, err = j.blobs.createFile(owner(j.folder, j.segment)); err != nil {
+			return err
+		}
+	}
+	if _, err = j.file.Write(frame); err != nil {
+		return fmt.Errorf("blobs: %w", err)
+	}
+	return nil
+}
+
+// sync returns when all entries are stored.
+func (j *journal) sync() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for wanted := j.wrote; j.stored < wanted && j.err == nil; {
+		if j.isSyncing {
+			j.synced.Wait()
+			continue
+		}
+		j.isSyncing = true
+		upTo := j.wrote
+		err := j.store()
+		if j.isSyncing = false; err != nil {
+			j.err = fmt.Errorf("blobs: %w", err)
+		} else {
+			j.stored = upTo
+		}
+		j.synced.Broadcast()
+	}
+	return j.err
+}
+
+// store stores what was written before. The caller holds the lock, which is released meanwhile.
+func (j *journal) store() error {
+	frames, name, file := j.pending, fmt.Sprintf("%s/%06d", owner(j.folder, j.segment), j.objects), j.file
+	j.pending, j.timer = nil, nil
+	if frames != nil {
+		j.objects++
+	}
+	j.mu.Unlock()
+	defer j.mu.Lock()
+	switch {
+	case frames != nil:
+		return j.blobs.put(j.ctx, name, frames)
+	case file != nil:
+		return file.Sync()
+	}
+	return nil
+}
+
+// close ends the journal.
+func (j *journal) close() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.timer != nil {
+		j.timer.Stop()
+	}
+	if j.file != nil {
+		_ = j.file.Close() // it is synced where that matters
+	}
+	j.err = os.ErrClosed
+}
+
+// readJournals calls take with the entries of all attempts to run the chunk with a folder, the oldest first. What follows a damaged frame was
+// not synced.
+func (b *blobs) readJournals(ctx context.Context, folder string, take func(*entry)) error {
+	names, err := b.list(ctx, folder)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		data, err := b.get(ctx, folder+"/"+name)
+		if err != nil {
+			return err
+		}
+		segment, _, _ := strings.Cut(name, "/")
+		for len(data) >= 8 {
+			size, sum := uint64(binary.LittleEndian.Uint32(data)), binary.LittleEndian.Uint32(data[4:])
+			if data = data[8:]; size > uint64(len(data)) || crc32.ChecksumIEEE(data[:size]) != sum {
+				break
+			}
+			var e entry
+			plain, err := b.sealer.open(data[:size], owner(folder, segment))
+			if err == nil {
+				err = decode(plain, &e)
+			}
+			if err != nil {
+				return fmt.Errorf("blobs: %s is not readable: %w", remotefs.Redacted(b.address(folder+"/"+name)), err)
+			}
+			take(&e)
+			data = data[size:]
+		}
+	}
+	return nil
+}
