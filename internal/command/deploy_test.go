@@ -97,7 +97,10 @@ func chartValues() map[string]struct {
 			"imagePullSecrets[0].name=registry", "podAnnotations.team=a", "nodeSelector.disk=ssd"},
 			"ConfigMap Deployment Deployment HorizontalPodAutoscaler Ingress NetworkPolicy PodDisruptionBudget Service"},
 		"bucket": {[]string{"worker.replicas=1", "temporal.address=temporal:7233", "temporal.blobs=s3://rows/runs", "serviceMonitor.enabled=true", "serviceMonitor.keySecret=keys"},
-			"ConfigMap Deployment Deployment PodDisruptionBudget Service ServiceMonitor"},
+			"ConfigMap Deployment Deployment PodDisruptionBudget PodMonitor Service ServiceMonitor"},
+		"workers": {[]string{"worker.replicas=2", "temporal.address=temporal:7233", "temporal.blobs=s3://rows/runs", "worker.autoscaling.enabled=true", "worker.autoscaling.prometheus=http://prometheus:9090",
+			"worker.former[0].name=v1", "worker.former[0].configMap=app-v1", "worker.former[0].tag=0.1.0"},
+			"ConfigMap Deployment Deployment Deployment PodDisruptionBudget ScaledObject Service"},
 		"engine": {[]string{"serve.engine=temporal", "serve.replicas=2", "store=postgres://qtype@db/qtype", "worker.replicas=2", "temporal.address=temporal:7233", "temporal.blobs=s3://rows/runs"},
 			"ConfigMap Deployment Deployment PodDisruptionBudget Service"},
 	}
@@ -127,7 +130,7 @@ func TestDeploy_Chart(t *testing.T) {
 			for _, container := range m.Spec.Template.Spec.Containers {
 				checkFlags(t, container.Args)
 			}
-			if m.Kind != "ServiceMonitor" { // a type of an operator
+			if !slices.Contains([]string{"PodMonitor", "ScaledObject", "ServiceMonitor"}, m.Kind) { // types of operators
 				checked = append(checked, part)
 			}
 		}
@@ -154,8 +157,9 @@ func TestDeploy_ChartErrors(t *testing.T) {
 		"serve.engine=cloud":          "engine",
 		"ingress.enabled=true":        "the name of the server is needed",
 		"serviceMonitor.enabled=true": "API key of /metrics is needed",
-		"serve.replica=2":             "replica",
-		"store=mysql://db":            "store",
+		"worker.replicas=1,temporal.address=a:7233,temporal.blobs=s3://b/c,worker.autoscaling.enabled=true": "the address of Prometheus is needed",
+		"serve.replica=2":  "replica",
+		"store=mysql://db": "store",
 	} {
 		out, err := testkit.Command(t, helm, "template", "assistant", filepath.Join(deployFolder, "helm/qtype"), "--kube-version", kubeVersion, "--set", set).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), want) {

@@ -21,7 +21,7 @@ metadata:
   labels:
     {{- include "qtype.selector" $ | nindent 4 }}
   annotations:
-    checksum/application: {{ toJson .application | sha256sum }}
+    checksum/application: {{ $.configMap | default (toJson .application) | sha256sum }}
     {{- with .podAnnotations }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
@@ -45,7 +45,7 @@ spec:
         matchLabels: {{- include "qtype.selector" $ | nindent 10 }}
   volumes:
     - name: application
-      configMap: {name: {{ include "qtype.configMap" $.root }}}
+      configMap: {name: {{ $.configMap | default (include "qtype.configMap" $.root) }}}
     - name: tmp
       emptyDir: {sizeLimit: 1Gi}
     {{- if .temporal.blobsClaim }}
@@ -54,7 +54,7 @@ spec:
     {{- end }}
   containers:
     - name: {{ $.component }}
-      image: "{{ .image.repository }}:{{ .image.tag | default $.root.Chart.AppVersion }}"
+      image: "{{ .image.repository }}:{{ $.tag | default .image.tag | default $.root.Chart.AppVersion }}"
       imagePullPolicy: {{ .image.pullPolicy }}
       args: {{- toYaml $.args | nindent 8 }}
       workingDir: /app
