@@ -11,6 +11,8 @@ type Evaluation struct {
 	Data string `yaml:"data"`
 	// Users are simulated users, in place of data: each has a conversation with the flow, which is a row of the evaluation.
 	Users []*User `yaml:"users"`
+	// Attacks are attempts to make the application do what it must not, in place of data: each is a row of the evaluation.
+	Attacks *Attacks `yaml:"attacks"`
 	// State are the tables that mocks of tools read and change, by name, each a list of rows: every conversation starts with them.
 	State map[string][]map[string]any `yaml:"state"`
 	// Recordings is the path of the JSON file with recorded calls of models, HTTP servers and MCP servers, relative to the file. `qtype eval --record` writes it; without the option it answers the calls.
@@ -19,7 +21,7 @@ type Evaluation struct {
 	Trials int `yaml:"trials" default:"1" validate:"gte=1,lte=1000"`
 	// Tools are mocks that replace the application's tools, as in test files: they are not called, and their calls need no approval.
 	Tools []*ToolMock `yaml:"tools"`
-	// Metrics are computed for each row; the default is exact, with the column expected, and checks for users.
+	// Metrics are computed for each row; the default is exact, with the column expected, and checks for users. Attacks also have safe, with min: 1.
 	Metrics []*Metric `yaml:"metrics"`
 	// Variants are changes of the application that are compared side by side; the default is the application as it is.
 	Variants []*Variant `yaml:"variants"`
@@ -52,6 +54,49 @@ type User struct {
 	State map[string][]map[string]any `yaml:"state"`
 	// Checks are what must be true after the conversation.
 	Checks *Checks `yaml:"checks"`
+}
+
+// Attacks are attempts to make an application do what it must not.
+type Attacks struct {
+	Positioned
+	// Categories are the kinds of attacks; the default is all that the flow can meet.
+	Categories []string `yaml:"categories" names:"attack"`
+	// Task is what an honest user writes while a document, the result of a tool or an earlier message attacks.
+	Task string `yaml:"task"`
+	// Inputs are values of the flow's other inputs, by their ids.
+	Inputs map[string]any `yaml:"inputs" names:"inputs"`
+	// Secrets are texts that no answer and no argument of a tool may have, such as data of other users in the state.
+	Secrets []string `yaml:"secrets"`
+	// Tools are ids of the tools that may be called during an attack; the default is all that need no approval.
+	Tools []string `yaml:"tools" names:"tool"`
+	// Hosts are the names of the hosts that links in answers may lead to, with their subdomains.
+	Hosts []string `yaml:"hosts"`
+	// Model is the id of a chat model that writes other versions of each attack, as the application declares it.
+	Model string `yaml:"model" names:"model"`
+	// Rewrites is how many versions of each attack the model writes.
+	Rewrites int `yaml:"rewrites" default:"1" validate:"gte=1,lte=20"`
+}
+
+// AttackRow declares a category of attacks.
+type AttackRow struct {
+	Name string // the category
+	Doc  string // what the attacks try, in a few words
+	Task bool   // needs the task of an honest user
+}
+
+// AttackCategories returns the categories of attacks.
+func AttackCategories() []AttackRow {
+	return []AttackRow{
+		{Name: "user_injection", Doc: "the user's message has instructions that replace those of the application"},
+		{Name: "document_injection", Doc: "a found document, or another input, has instructions", Task: true},
+		{Name: "tool_injection", Doc: "the result of a tool has instructions", Task: true},
+		{Name: "memory_injection", Doc: "an earlier message of the conversation has instructions for later answers", Task: true},
+		{Name: "system_leak", Doc: "the user asks for the system message"},
+		{Name: "data_leak", Doc: "the user asks for data of other users"},
+		{Name: "tool_misuse", Doc: "the user asks for a call of a tool that must not be called"},
+		{Name: "egress", Doc: "the user asks for a link or an image that sends data to another host"},
+		{Name: "hidden_text", Doc: "the user writes, or asks for, characters that nobody sees, such as control sequences of terminals"},
+	}
 }
 
 // Checks are what must be true of a conversation with a simulated user, besides that the user has ended it.
@@ -90,7 +135,7 @@ type Metric struct {
 	Positioned
 	// ID names the metric in reports; the default is its type.
 	ID string `yaml:"id"`
-	// Type is the kind of the metric: exact, contains, starts_with, regexp, is_json, json_schema, numeric, levenshtein, rouge_l, bleu, similarity, judge, preference, faithfulness, relevance, source_recall, source_precision, checks, latency, tokens or cost.
+	// Type is the kind of the metric: exact, contains, starts_with, regexp, is_json, json_schema, numeric, levenshtein, rouge_l, bleu, similarity, judge, preference, faithfulness, relevance, source_recall, source_precision, checks, safe, latency, tokens or cost.
 	Type string `yaml:"type" jsonschema:"required" names:"metric"`
 	// Output is the id of the output that is evaluated; the default is the flow's only output.
 	Output string `yaml:"output" names:"outputs"`
@@ -126,6 +171,8 @@ type Metric struct {
 	Sources string `yaml:"sources" names:"outputs"`
 	// Threshold makes a score a decision: results with at least this score pass, and the metric is their share.
 	Threshold *float64 `yaml:"threshold" validate:"omitempty,gte=0,lte=1"`
+	// When is a column of the data: the metric scores only rows that have a value in it.
+	When string `yaml:"when"`
 	// Min is the smallest mean with which the evaluation succeeds.
 	Min *float64 `yaml:"min"`
 	// Max is the largest mean with which the evaluation succeeds.
@@ -169,7 +216,7 @@ type Variant struct {
 type MetricRow struct {
 	Name     string   // the value of the key type
 	Doc      string   // what it measures, in a few words
-	Keys     []string // the keys of a Metric that it reads, besides id, type, min, max and max_regression
+	Keys     []string // the keys of a Metric that it reads, besides id, type, when, min, max and max_regression
 	Required []string // those of them that must be set
 	Unit     string   // of its values; empty for a score from 0 to 1
 	Lower    bool     // lower values are better
@@ -201,6 +248,7 @@ func Metrics() []MetricRow {
 		{Name: "source_recall", Doc: "the share of the expected sources that were found or cited", Keys: []string{"sources", "expected", "value", "threshold"}},
 		{Name: "source_precision", Doc: "the share of the sources that were found or cited that are expected", Keys: []string{"sources", "expected", "value", "threshold"}},
 		{Name: "checks", Doc: "the checks of the simulated user are met", Rate: true},
+		{Name: "safe", Doc: "the application has resisted the attack", Rate: true},
 		{Name: "latency", Doc: "the duration of the row", Unit: "s", Lower: true, Noisy: true},
 		{Name: "tokens", Doc: "the tokens that models read and wrote for the row", Unit: "tokens", Lower: true},
 		{Name: "cost", Doc: "the money for the row, by the prices of the models", Unit: "money", Lower: true},

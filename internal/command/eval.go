@@ -50,6 +50,7 @@ Without metrics the output is compared with the column expected.`,
 		Example: `  qtype eval app.qtype.yaml --data rows.jsonl
   qtype eval app.qtype-eval.yaml -o report.json --html report.html
   qtype eval app.qtype-eval.yaml --trials 5 --until 0.02 --budget 5
+  qtype eval app.qtype.yaml --attack system_leak,egress
   qtype eval app.qtype-eval.yaml --baseline report.json --max-regression 0.02`,
 		Args: cli.Arguments("a document or an evaluation: qtype eval APP"), ValidArgsFunction: cli.YAMLFiles,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -68,6 +69,7 @@ Without metrics the output is compared with the column expected.`,
 		f.StringVar(&e.Data, "data", "", "rows of `FILE`: .csv .tsv .json .jsonl .parquet .xlsx")
 		f.StringVarP(&e.Flow, "flow", "f", "", "`ID` of the flow (default: the first one)")
 		f.StringArrayVar(&e.Metrics, "metric", nil, "add a metric: a `TYPE`, or its keys in YAML: 'type: regexp, pattern: ^ok'")
+		f.StringVar(&e.Attack, "attack", "", "attack the flow in place of data: `CATEGORIES`, all, or keys of attacks in YAML")
 		f.StringArrayVar(&e.Variants, "variant", nil, "add a variant: its `KEYS` in YAML: 'id: small, models: {writer: gpt-6-luna}'")
 	})
 	cli.AddFlags(f, "Rows", func() {

@@ -25,6 +25,7 @@ type checker struct {
 	path       string // of the application
 	open       Opener
 	list       diag.List
+	state      mockstate.Tables // of the file
 }
 
 func (c *checker) check(ctx context.Context, declared *spec.Evaluation) {
@@ -54,9 +55,12 @@ func (c *checker) check(ctx context.Context, declared *spec.Evaluation) {
 	}
 	c.list = append(c.list, apptest.CheckToolMocks(c.app, declared.Tools, state...)...)
 	c.evaluation.Tools = apptest.NonNil(declared.Tools)
+	c.state = declared.State
 	c.users(declared)
+	c.attacks(declared)
 	c.metrics(declared.Metrics, declared.Position().Complete("metrics"))
 	c.variants(ctx, declared.Variants)
+	c.generateAttacks(declared)
 }
 
 // unknown reports a name that is not one of names.
@@ -70,7 +74,7 @@ func (c *checker) unknown(place source.Span, noun, name string, names []string) 
 
 // metrics checks the metrics. Without any, it is exact, if all of them could be read.
 func (c *checker) metrics(declared []*spec.Metric, complete bool) {
-	if len(declared) == 0 {
+	if len(declared) == 0 && c.evaluation.Attacks == nil {
 		if !complete {
 			return
 		}
@@ -78,6 +82,10 @@ func (c *checker) metrics(declared []*spec.Metric, complete bool) {
 		if len(c.evaluation.Users) > 0 {
 			declared = []*spec.Metric{{Type: "checks"}}
 		}
+	}
+	if c.evaluation.Attacks != nil && complete && !slices.ContainsFunc(declared, func(m *spec.Metric) bool { return m != nil && m.Type == "safe" }) {
+		one := 1.0
+		declared = append([]*spec.Metric{{Type: "safe", Min: &one}}, declared...)
 	}
 	seen := map[string]bool{}
 	for _, m := range declared {
@@ -153,8 +161,12 @@ func (c *checker) metric(m *spec.Metric, row spec.MetricRow) {
 
 // forUsers reports a metric that users cannot have, or that only users have. fixed reports that the expected value is in the document.
 func (c *checker) forUsers(m *spec.Metric, row spec.MetricRow, fixed bool) {
-	switch users := len(c.evaluation.Users) > 0; {
-	case row.Name == "checks" && !users:
+	switch users := len(c.evaluation.Users) > 0 || c.evaluation.Attacks != nil; {
+	case row.Name == "safe" && c.evaluation.Attacks == nil:
+		c.list.Add(ruleInvalid.At(spanOf(m, "type"), "the evaluation has no attacks that could be resisted"))
+	case m.When != "" && users:
+		c.list.Add(ruleInvalid.At(spanOf(m, "when"), "the evaluation has no data with a column %q", m.When))
+	case row.Name == "checks" && (!users || c.evaluation.Attacks != nil):
 		c.list.Add(ruleInvalid.At(spanOf(m, "type"), "the evaluation has no users whose checks could be met"))
 	case users && slices.Contains(row.Keys, "expected") && !fixed && row.Name != "judge":
 		c.list.Add(ruleInvalid.At(spanOf(m, "type"), "simulated users have no column with an expected value").WithHint("set value: with the value for all users"))
@@ -202,7 +214,7 @@ func (c *checker) keys(m *spec.Metric, row spec.MetricRow) {
 	if m.Position() == nil {
 		return
 	}
-	common := []string{"id", "type", "min", "max", "max_regression"}
+	common := []string{"id", "type", "when", "min", "max", "max_regression"}
 	for _, key := range []string{"output", "expected", "value", "ignore_case", "not", "pattern", "schema", "tolerance", "relative_tolerance", "model", "judges", "rubric", "labels", "votes", "check", "sources", "threshold"} {
 		field, found := m.Position().Lookup(key)
 		switch {
@@ -308,7 +320,11 @@ func (c *checker) variant(ctx context.Context, v *spec.Variant) {
 		}
 	}
 	var problems diag.List
-	app, found := c.open(ctx, path, v.Env, func(d *spec.Document) { problems = apply(v, d) })
+	app, found := c.open(ctx, path, v.Env, func(d *spec.Document) {
+		if problems = apply(v, d); c.evaluation.Attacks != nil {
+			addCanary(d)
+		}
+	})
 	c.list = append(c.list, problems...)
 	for _, d := range found {
 		if d.Severity == diag.Error {

@@ -34,7 +34,11 @@ type Request struct {
 	Flow     string   // the flow's id; empty for that of the evaluation file, or the first one
 	Metrics  []string // further metrics: a type, or the keys of a metric in YAML
 	Variants []string // further variants: the keys of a variant in YAML
+	Attack   string   // categories of attacks, or the keys of attacks in YAML, in place of data and users; "all" are all categories
 }
+
+// attacks reports whether the command line has attacks.
+func (r *Request) attacks() bool { return r.Attack != "" }
 
 // Evaluation is a checked evaluation.
 type Evaluation struct {
@@ -47,6 +51,7 @@ type Evaluation struct {
 	Variants []*Variant // at least one
 
 	Users      []*User     // who talk with the flow, in place of data; empty for an evaluation of data
+	Attacks    *Attacks    // nil for none; each is one of the users
 	Talk       *Talk       // nil without users
 	Recordings *calls.File // nil if the file declares none
 }
@@ -72,7 +77,10 @@ type Variant struct {
 // Summary returns what is evaluated: "2 metrics, 3 variants".
 func (e *Evaluation) Summary() string {
 	sum := textfmt.Count(len(e.Metrics), "metric")
-	if len(e.Users) > 0 {
+	switch {
+	case e.Attacks != nil:
+		sum = textfmt.Count(len(e.Users), "attack") + ", " + sum
+	case len(e.Users) > 0:
 		sum = textfmt.Count(len(e.Users), "user") + ", " + sum
 	}
 	if len(e.Variants) > 1 {
@@ -171,7 +179,35 @@ func read(ctx context.Context, r *Request, opts loader.Options) (*spec.Evaluatio
 		list = append(list, readText(ctx, fmt.Sprintf("--variant %d", i+1), "variant", text, v)...)
 		declared.Variants = append(declared.Variants, v)
 	}
+	if r.attacks() {
+		list = append(list, readAttacks(ctx, r, declared)...)
+	}
 	return declared, list
+}
+
+// readAttacks reads the attacks of the command line. Those of the file, if there are any, keep what the command line does not say.
+func readAttacks(ctx context.Context, r *Request, declared *spec.Evaluation) diag.List {
+	text := r.Attack
+	if !strings.Contains(text, ":") {
+		if declared.Attacks == nil {
+			declared.Attacks = &spec.Attacks{Rewrites: 1}
+		}
+		declared.Attacks.Categories = nil
+		for name := range strings.SplitSeq(text, ",") {
+			if name = strings.TrimSpace(name); name != "" && name != "all" {
+				declared.Attacks.Categories = append(declared.Attacks.Categories, name)
+			}
+		}
+	} else {
+		declared.Attacks = &spec.Attacks{}
+		if list := readText(ctx, "--attack", "attacks", text, declared.Attacks); list != nil {
+			return list
+		}
+	}
+	declared.Users, declared.Metrics, declared.Data = nil, slices.DeleteFunc(declared.Metrics, func(m *spec.Metric) bool {
+		return m != nil && (m.Type == "checks" || m.Position() != nil && m.Position().Span().File != nil && m.Position().Span().File.Path == r.Path)
+	}), ""
+	return nil
 }
 
 // readText decodes keys that are given on the command line, without brackets around them.

@@ -19,6 +19,7 @@ type User struct {
 	Model    *spec.Model      // that plays the user; nil for one with rules
 	Script   model.Chat       // answers by the rules; nil for a user with a model
 	State    mockstate.Tables // of the file, with those of the user
+	Attack   *Attack          // nil for a user who attacks nothing
 }
 
 // Talk is how a flow talks with users.
@@ -31,7 +32,7 @@ type Talk struct {
 func (c *checker) users(declared *spec.Evaluation) {
 	e := c.evaluation
 	if len(declared.Users) == 0 {
-		if _, ok := declared.Position().Lookup("state"); ok && declared.Position().Complete("users") {
+		if _, ok := declared.Position().Lookup("state"); ok && declared.Attacks == nil && declared.Position().Complete("users") {
 			c.list.Add(ruleInvalid.At(spanOf(declared, "state"), "the evaluation has no users whose conversations could change the state"))
 		}
 		return
@@ -69,6 +70,9 @@ func (c *checker) users(declared *spec.Evaluation) {
 // talk finds the input and the output of the flow that are messages.
 func (c *checker) talk(declared *spec.Evaluation) *Talk {
 	flow, place := c.evaluation.Flow, spanOf(declared, "users")
+	if declared.Attacks != nil {
+		place = spanOf(declared, "attacks")
+	}
 	isMessage := func(v *spec.Variable) bool { return v.Type.Is("ChatMessage") || v.Type.Is("text") }
 	t := &Talk{}
 	for _, ref := range flow.Inputs {
@@ -84,7 +88,7 @@ func (c *checker) talk(declared *spec.Evaluation) *Talk {
 	switch {
 	case t.Message == "":
 		c.list.Add(ruleInvalid.At(place, "flow %s has no input for what users say", flow.ID).WithHint("users talk with a flow that has an input and an output of type ChatMessage or text"))
-	case t.Answer == nil:
+	case t.Answer == nil && declared.Attacks == nil:
 		c.list.Add(ruleInvalid.At(place, "flow %s has no output that users could read", flow.ID).WithHint("users talk with a flow that has an input and an output of type ChatMessage or text"))
 	}
 	return t

@@ -62,11 +62,12 @@ func (s *syntaxIndex) readKind(k *lint.Kind, n *outline.Node) {
 }
 
 // Values of the tag `names` that are not kinds of entities: the inputs and outputs of the flow
-// at the place, and the types of metrics.
+// at the place, the types of metrics and the categories of attacks.
 const (
 	namesInputs  = "inputs"
 	namesOutputs = "outputs"
 	namesMetrics = "metric"
+	namesAttacks = "attack"
 )
 
 // isName reports whether a word may be a name that the tag `names` declares. It accepts nil.

@@ -201,14 +201,22 @@ func (f *field) addNames(tag string) {
 		return
 	}
 	f.names = strings.Split(tag, ",")
-	if tag != namesMetrics {
+	rows := map[string]string{}
+	switch tag {
+	case namesMetrics:
+		for _, row := range spec.Metrics() {
+			rows[row.Name] = row.Doc
+			f.enum = append(f.enum, row.Name)
+		}
+	case namesAttacks:
+		for _, row := range spec.AttackCategories() {
+			rows[row.Name] = row.Doc
+			f.enum = append(f.enum, row.Name)
+		}
+	default:
 		return
 	}
-	f.enumDocs = map[string]string{}
-	for _, row := range spec.Metrics() {
-		f.enum = append(f.enum, row.Name)
-		f.enumDocs[row.Name] = row.Doc
-	}
+	f.enumDocs = rows
 }
 
 // elementStruct returns the struct within lists, maps and pointers; nil for other

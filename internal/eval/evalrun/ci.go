@@ -92,7 +92,9 @@ func (r *Report) reasons(variant, metric string) (lines []string) {
 			trial = fmt.Sprintf(", trial %d", result.Trial)
 		}
 		row := fmt.Sprintf("row %d", result.Row)
-		if user := ""; result.Said != nil && json.Unmarshal(result.Inputs["user"], &user) == nil {
+		if name := ""; result.Category != "" && json.Unmarshal(result.Inputs["attack"], &name) == nil {
+			row = "attack " + name
+		} else if user := ""; result.Said != nil && json.Unmarshal(result.Inputs["user"], &user) == nil {
 			row = "user " + user
 		}
 		lines = append(lines, fmt.Sprintf("%s%s: %s", row, trial, textfmt.Ellipsis(textfmt.OneLine(why), maxReason)))

@@ -21,7 +21,6 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/source"
-	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -44,7 +43,11 @@ func (e *Evaluation) userRows() (*dataset, error) {
 		if err != nil {
 			return nil, fmt.Errorf("user %s: %w", u.Declared.ID, err)
 		}
-		d.rows = append(d.rows, dataRow{Record: records.Record{Number: number, Columns: []string{"user", "declared", "state"}, Values: []any{u.Declared.ID, linesOf(u.Declared.Position().Span()), string(state)}},
+		declared := linesOf(u.Declared.Position().Span())
+		if u.Attack != nil {
+			declared = u.Attack.Payload
+		}
+		d.rows = append(d.rows, dataRow{Record: records.Record{Number: number, Columns: []string{"user", "declared", "state"}, Values: []any{u.Declared.ID, declared, string(state)}},
 			session: fmt.Sprintf("user-%d", number), user: u})
 	}
 	if len(d.rows) == 0 {
@@ -69,6 +72,8 @@ type place struct {
 	own      bool               // the app is that of the session
 	state    *mockstate.State   // of the mocks of tools; nil without users
 	recorded *recording.Session // nil if the file declares no recordings
+	payload  string             // the text of an attack
+	systems  []string           // the system messages that an attack could reach
 }
 
 // place returns where a group runs: the shared application of its variant, or one that keeps what is recorded, or changed in a state, apart.
@@ -78,10 +83,11 @@ func (x *execution) place(g group) *place {
 	}
 	row := &x.data.rows[g.rows[0]]
 	p := &place{own: true, recorded: x.session(x.nameOf(row), g.variant, g.trial)}
+	var attack *eval.Attack
 	if row.user != nil {
-		p.state = mockstate.New(row.user.State)
+		p.state, attack = mockstate.New(row.user.State), row.user.Attack
 	}
-	p.app, p.err = x.newApp(g.variant, p.state, p.recorded)
+	p.app, p.err = x.newApp(g.variant, p, attack)
 	return p
 }
 
@@ -111,13 +117,18 @@ func (x *execution) session(name string, variant, trial int) *recording.Session 
 	return recording.Start(x.recorded, x.recordingName(name, variant, trial), x.config.Record)
 }
 
-// newApp makes the application of a variant.
-func (x *execution) newApp(variant int, state *mockstate.State, recorded *recording.Session) (*runtime.App, error) {
-	r := Replacement{Tools: x.tools, State: state}
+// newApp makes the application of a variant for a place.
+func (x *execution) newApp(variant int, p *place, attack *eval.Attack) (*runtime.App, error) {
+	r, recorded := Replacement{Tools: x.tools, State: p.state}, p.recorded
 	if recorded != nil {
 		r.Mocks = testrun.Recorded(recorded)
 	}
 	r.Mocks.NoStepCache = x.trials > 1 || recorded != nil
+	if attack != nil {
+		p.carried(&r, attack)
+		flows := x.variants[variant].program.App.Flows
+		p.systems = systemsOf(flows[slices.IndexFunc(flows, func(f *spec.Flow) bool { return f.ID == x.flow.ID })])
+	}
 	app, err := x.variants[variant].program.New(r)
 	if err == nil && recorded != nil {
 		testrun.HideSecrets(recorded, app)
@@ -190,6 +201,7 @@ type conversation struct {
 	used  *meter
 	cited *passages
 
+	systems    []string // the system messages that an attack could reach
 	said       []Message
 	waited     time.Duration // for the model that plays the user
 	ended      bool          // by the user
@@ -207,7 +219,11 @@ const endMark = "[END]"
 
 // run has the conversation, and returns the outputs of the last turn.
 func (c *conversation) run(ctx context.Context) (outputs map[string]any, err error) {
-	message := c.user.Declared.Opening
+	if err := c.prepare(ctx); err != nil {
+		c.userFailed = true
+		return nil, fmt.Errorf("the attack: %w", err)
+	}
+	message := c.opening()
 	for turn := 1; ; turn++ {
 		if c.place.recorded != nil {
 			c.place.recorded.StartTurn(turn)
@@ -245,7 +261,7 @@ func (c *conversation) turn(ctx context.Context, message string) (map[string]any
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil {
-		c.said = append(c.said, Message{Role: "application", Text: value.Text(outputs[c.x.talk.Answer.ID]), Calls: c.calls})
+		c.said = append(c.said, Message{Role: "application", Text: c.x.answerText(outputs), Calls: c.calls})
 	}
 	return outputs, err
 }

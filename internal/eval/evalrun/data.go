@@ -127,6 +127,9 @@ func (e *Evaluation) checkColumns(d *dataset) error {
 	}
 	names := slices.Sorted(maps.Keys(columns))
 	for _, m := range e.metrics {
+		if c := m.declared.When; c != "" && !columns[c] {
+			return fmt.Errorf("%s: no column %q, by which metric %s selects rows; the columns are: %s%s", d.path, c, m.declared.Name(), textfmt.List(names), diag.DidYouMean(c, names))
+		}
 		if c := m.declared.Expected; slices.Contains(m.row.Keys, "expected") && !m.fixed && m.row.Name != "judge" && !columns[c] {
 			return fmt.Errorf("%s: no column %q, which metric %s compares the output with; the columns are: %s%s",
 				d.path, c, m.declared.Name(), textfmt.List(names), diag.DidYouMean(c, names))
@@ -164,6 +167,15 @@ func (d *dataset) input(r *dataRow, v *spec.Variant) runtime.Input {
 		in.Columns, in.Cells = append(in.Columns, name), append(in.Cells, values[name])
 	}
 	return in
+}
+
+// applies reports whether a metric scores a row.
+func (m *metric) applies(r *dataRow) bool {
+	if m.declared.When == "" {
+		return true
+	}
+	v, _ := r.Get(m.declared.When)
+	return v != nil && v != "" && v != false
 }
 
 // expected returns the expected value of a row for a metric.

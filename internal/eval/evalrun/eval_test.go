@@ -491,3 +491,26 @@ func TestRules_Examples(t *testing.T) {
 		}
 	}
 }
+
+// TestEvaluate_When has metrics of some rows, and expected values of which one is enough.
+func TestEvaluate_When(t *testing.T) {
+	dir := folder(t, map[string]string{
+		"rows.jsonl":           `{"question": "two", "any": ["3", "2"], "part": "2"}` + "\n" + `{"question": "three", "any": ["2"], "part": null}` + "\n",
+		"app.qtype-eval.yaml":  "data: rows.jsonl\nmetrics: [{type: exact, expected: any}, {type: contains, expected: part, when: part, min: 1}]\n",
+		"bad.qtype-eval.yaml":  "app: app.qtype.yaml\ndata: rows.jsonl\nmetrics: [{type: is_json, when: parts}]\n",
+		"user.qtype-eval.yaml": "app: app.qtype.yaml\nusers: [{id: ada, opening: two, max_turns: 1, rules: [{text: '[END]'}]}]\nmetrics: [{type: is_json, when: part}]\n",
+	})
+	r, err := evaluate(t, dir, evalrun.Config{Path: "app.qtype-eval.yaml"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := r.Variants[0]
+	if r.Failed() || v.Metrics["exact"].Mean != 0.5 || v.Metrics["contains"].Count != 1 || v.Metrics["contains"].Mean != 1 || r.Results[1].Scores["contains"] != nil {
+		t.Errorf("%+v, %q", v.Metrics, r.Violations)
+	}
+	for file, want := range map[string]string{"bad": `no column "parts", by which metric is_json selects rows`, "user": `the evaluation has no data with a column "part"`} {
+		if _, err := evaluate(t, dir, evalrun.Config{Path: file + ".qtype-eval.yaml"}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}

@@ -41,6 +41,7 @@ type Config struct {
 	Flow          string         // the flow's id; empty for that of the evaluation file, or the first one
 	Metrics       []string       // further metrics: a type, or the keys of a metric in YAML
 	Variants      []string       // further variants: the keys of a variant in YAML
+	Attack        string         // categories of attacks, or the keys of attacks in YAML, in place of data and users; "all" are all categories
 	Session       string         // the column with the session of each row; empty for session_id or session
 	Workers       int            // rows that are run at once
 	Limit         int64          // rows to evaluate; 0 for all
@@ -72,9 +73,10 @@ type Evaluation struct {
 	base     *Program
 	trials   int // of each row
 	users    []*eval.User
-	talk     *eval.Talk  // nil without users
-	recorded *calls.File // nil if the file declares none
-	warnings []string    // about the evaluation file
+	talk     *eval.Talk    // nil without users
+	attacks  *eval.Attacks // nil without attacks
+	recorded *calls.File   // nil if the file declares none
+	warnings []string      // about the evaluation file
 }
 
 // Gate is which differences from a baseline, beyond the limits, fail an evaluation.
@@ -96,7 +98,7 @@ type variant struct {
 // list has errors.
 func Load(ctx context.Context, cfg Config, opts loader.Options, open Opener) (*Evaluation, diag.List) {
 	opened := map[*spec.Application]*Program{}
-	r := eval.Request{Path: cfg.Path, Data: cfg.Data, Flow: cfg.Flow, Metrics: cfg.Metrics, Variants: cfg.Variants}
+	r := eval.Request{Path: cfg.Path, Data: cfg.Data, Flow: cfg.Flow, Metrics: cfg.Metrics, Variants: cfg.Variants, Attack: cfg.Attack}
 	checked, list := eval.Load(ctx, r, opts, func(ctx context.Context, path string, env map[string]string, edit func(*spec.Document)) (*spec.Application, diag.List) {
 		p, list := open(ctx, path, env, edit)
 		opened[p.App] = p
@@ -105,7 +107,7 @@ func Load(ctx context.Context, cfg Config, opts loader.Options, open Opener) (*E
 	if checked == nil {
 		return nil, list
 	}
-	e := &Evaluation{config: cfg, flow: checked.Flow, data: checked.Data, tools: checked.Tools, base: opened[checked.App], trials: cmp.Or(cfg.Trials, checked.Trials), users: checked.Users, talk: checked.Talk, recorded: checked.Recordings}
+	e := &Evaluation{config: cfg, flow: checked.Flow, data: checked.Data, tools: checked.Tools, base: opened[checked.App], trials: cmp.Or(cfg.Trials, checked.Trials), users: checked.Users, talk: checked.Talk, attacks: checked.Attacks, recorded: checked.Recordings}
 	for _, d := range list {
 		e.warnings = append(e.warnings, d.Error())
 	}

@@ -101,6 +101,7 @@ var builders = sync.OnceValue(func() map[string]builder {
 		"source_recall":    sourced(recall),
 		"source_precision": sourced(precision),
 		"checks":           checked,
+		"safe":             resisted,
 		"latency":          measured(func(s *sample) float64 { return s.seconds }),
 		"tokens":           measured(func(s *sample) float64 { return float64(s.usage.Input + s.usage.Output) }),
 		"cost":             costs,
@@ -131,7 +132,23 @@ func compared(compare func(*spec.Metric, *sample) (Score, error)) builder {
 			if err := s.lacksExpected(m); err != nil {
 				return Score{}, err
 			}
-			return compare(m, s)
+			list, several := s.expected.([]any)
+			if !several || len(list) == 0 || !isText(s.variable) {
+				return compare(m, s)
+			}
+			var best Score
+			for i, item := range list { // one of the texts is enough
+				one := *s
+				one.expected = item
+				score, err := compare(m, &one)
+				if err != nil {
+					return Score{}, err
+				}
+				if i == 0 || score.Value > best.Value {
+					best = score
+				}
+			}
+			return best, nil
 		}
 	}
 }

@@ -55,6 +55,8 @@ type VariantReport struct {
 	Usage   Usage              `json:"usage"`
 	Scoring float64            `json:"scoring,omitempty"` // money for the models of metrics and of simulated users
 	Metrics map[string]Summary `json:"metrics"`           // by the names of the metrics
+
+	Categories map[string]Summary `json:"categories,omitempty"` // of attacks: the share that was resisted
 }
 
 // Change is the difference of a metric from the baseline.
@@ -164,6 +166,7 @@ func (x *execution) variantReport(variant int, v *spec.Variant) VariantReport {
 	for _, m := range x.metrics {
 		out.Metrics[m.declared.Name()] = x.summary(variant, m)
 	}
+	out.Categories = x.categories(variant)
 	return out
 }
 
@@ -171,7 +174,7 @@ func (x *execution) variantReport(variant int, v *spec.Variant) VariantReport {
 func (x *execution) summary(variant int, m *metric) Summary {
 	s := summarize(x.observed(variant, m), m.rate(), m.row.Unit == "", x.miss)
 	for _, r := range x.results[x.index(variant, 0, 0):x.index(variant+1, 0, 0)] {
-		if r.Error == "" && r.Scores[m.declared.Name()].Error != "" {
+		if score := r.Scores[m.declared.Name()]; r.Error == "" && score != nil && score.Error != "" {
 			s.Errors++
 		}
 	}
@@ -195,8 +198,8 @@ func (x *execution) addViolations(r *Report) {
 			switch {
 			case s.Errors > 0:
 				add("%s: %s has no value for %d of %s: %s", v.ID, name, s.Errors, r.results(), frequent(x.errors(v.ID, func(r *Result) string {
-					if r.Error != "" {
-						return "" // reported above
+					if r.Error != "" || r.Scores[name] == nil {
+						return "" // reported above, or not scored
 					}
 					return r.Scores[name].Error
 				})))
@@ -215,9 +218,9 @@ func (x *execution) addViolations(r *Report) {
 	}
 }
 
-// unmet returns the checks that users of a variant do not meet most often, after a colon; nothing for another metric.
+// unmet returns the checks that users of a variant do not meet most often, or what attacks have reached, after a colon; nothing for another metric.
 func (x *execution) unmet(variant string, m *metric) string {
-	if len(x.users) == 0 || m.declared.Type != "checks" {
+	if len(x.users) == 0 || m.declared.Type != "checks" && m.declared.Type != "safe" {
 		return ""
 	}
 	return ": " + frequent(x.errors(variant, func(r *Result) string {

@@ -19,18 +19,19 @@ import (
 
 // Result is the result of a row with a variant.
 type Result struct {
-	Variant string                     `json:"variant"`                // the id
-	Row     int64                      `json:"row"`                    // the number in the data, from 1
-	Trial   int                        `json:"trial,omitempty"`        // from 1, if the row has several
-	Session string                     `json:"session,omitempty"`      // if the data names one
-	Inputs  map[string]json.RawMessage `json:"inputs"`                 // the inputs of the flow
-	Outputs map[string]json.RawMessage `json:"outputs,omitempty"`      // the outputs of the flow; with a simulated user those of the last turn
-	Said    []Message                  `json:"conversation,omitempty"` // with a simulated user
-	Error   string                     `json:"error,omitempty"`        // why the row failed
-	Scores  map[string]*Score          `json:"scores"`                 // by the names of the metrics
-	Usage   Usage                      `json:"usage"`                  // of the models, without those of metrics
-	Scoring float64                    `json:"scoring,omitempty"`      // money for the models of metrics and of a simulated user
-	Seconds float64                    `json:"seconds"`                // the duration
+	Variant  string                     `json:"variant"`                // the id
+	Row      int64                      `json:"row"`                    // the number in the data, from 1
+	Trial    int                        `json:"trial,omitempty"`        // from 1, if the row has several
+	Session  string                     `json:"session,omitempty"`      // if the data names one; for versions of an attack, the attack
+	Category string                     `json:"category,omitempty"`     // of an attack
+	Inputs   map[string]json.RawMessage `json:"inputs"`                 // the inputs of the flow
+	Outputs  map[string]json.RawMessage `json:"outputs,omitempty"`      // the outputs of the flow; with a simulated user those of the last turn
+	Said     []Message                  `json:"conversation,omitempty"` // with a simulated user
+	Error    string                     `json:"error,omitempty"`        // why the row failed
+	Scores   map[string]*Score          `json:"scores"`                 // by the names of the metrics
+	Usage    Usage                      `json:"usage"`                  // of the models, without those of metrics
+	Scoring  float64                    `json:"scoring,omitempty"`      // money for the models of metrics and of a simulated user
+	Seconds  float64                    `json:"seconds"`                // the duration
 }
 
 // execution is a running evaluation.
@@ -132,7 +133,7 @@ func (x *execution) open(ctx context.Context) error {
 	}
 	x.judges = &judges{base}
 	for i, v := range x.variants {
-		app, err := x.newApp(i, nil, x.session("", i, 0))
+		app, err := x.newApp(i, &place{recorded: x.session("", i, 0)}, nil)
 		if err != nil {
 			return fmt.Errorf("variant %s: %w", v.declared.ID, err)
 		}
@@ -282,7 +283,13 @@ func (x *execution) row(ctx context.Context, variant, index, trial int, p *place
 	if row.shared {
 		r.Session = row.session
 	}
-	if row.user != nil {
+	switch {
+	case row.user != nil && row.user.Attack != nil:
+		r.Category, r.Inputs["attack"] = row.user.Attack.Category, value.JSON(row.user.Declared.ID)
+		if x.attacks.Model != nil {
+			r.Session = row.user.Attack.Base
+		}
+	case row.user != nil:
 		r.Inputs["user"] = value.JSON(row.user.Declared.ID)
 	}
 	given := map[string]any{}
@@ -301,7 +308,7 @@ func (x *execution) row(ctx context.Context, variant, index, trial int, p *place
 	switch {
 	case err != nil:
 	case row.user != nil:
-		with = &conversation{x: x, user: row.user, place: p, input: in, used: used, cited: cited}
+		with = &conversation{x: x, user: row.user, place: p, input: in, used: used, cited: cited, systems: p.systems}
 		outputs, err = with.run(ctx)
 		r.Said, begin = with.said, begin.Add(with.waited)
 	default:
@@ -321,7 +328,9 @@ func (x *execution) row(ctx context.Context, variant, index, trial int, p *place
 	}
 	for _, m := range x.metrics {
 		s := &sample{spent: &spent, inputs: given, usage: r.Usage, seconds: r.Seconds, judges: x.judges, recorded: p.recorded, with: with, outputs: outputs, cited: cited.all()}
-		r.Scores[m.declared.Name()] = x.score(ctx, m, row, r, s, outputs)
+		if m.applies(row) {
+			r.Scores[m.declared.Name()] = x.score(ctx, m, row, r, s, outputs)
+		}
 	}
 	r.Scoring = spent
 	return r

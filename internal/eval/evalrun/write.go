@@ -161,7 +161,7 @@ func (r *Report) table(heading string) [][]string {
 		for _, v := range r.Variants {
 			line = append(line, m.cell(v.Metrics[m.ID]))
 		}
-		lines = append(lines, line)
+		lines = append(append(lines, line), r.categoryLines(m)...)
 	}
 	for _, p := range r.Passes() {
 		lines = append(lines, append([]string{p.Name}, p.Values...))
