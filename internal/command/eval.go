@@ -100,7 +100,7 @@ Without metrics the output is compared with the column expected.`,
 	cli.AddFlags(f, "Access", func() { e.access.AddTo(f) })
 	cli.AddFlags(f, "Messages", func() { e.log.AddTo(c, "print only why the evaluation fails") })
 	cli.GroupHelp(c)
-	c.AddCommand(newEvalFrom(s), newJudgeCheck(s))
+	c.AddCommand(newEvalFrom(s), newEvalView(s), newJudgeCheck(s))
 	return c
 }
 

@@ -79,9 +79,10 @@ func TestLoad_ReportsAllErrors(t *testing.T) {
 			"QT812 data: x.csv", "QT811 - {id: a, rules: [{text: x}]}", "QT812 - {id: b}", "QT812 - {id: c, model: m}", "QT811 - {id: d, model: n, goal: x}", "QT812 - {id: e, rules: [{match: '('}]}", "QT812 - {id: f, model: m, goal: x, inputs: {q: x}}", "QT811 - {id: g, model: m, goal: x, inputs: {z: x}}",
 			"QT801 - {id: h, model: m, goal: x, checks: {state: [{table: b}], expect: [x]}}", "QT425 - {id: h, model: m, goal: x, checks: {state: [{table: b}], expect: [x]}}", "QT108 - {id: i, model: m, goal: x, max_turns: 0}", "QT812 metrics: [{type: exact}]"},
 		"state: {a: []}\n": {"QT812 state: {a: []}"},
-		"flow: number\nusers: [{id: a, rules: [{text: x}]}]\n": {"QT812 users: [{id: a, rules: [{text: x}]}]", "QT812 users: [{id: a, rules: [{text: x}]}]"},
-		"recordings: x.yaml\n":                                 {"QT812 recordings: x.yaml"},
-		"metrics: [{type: exact}, {type: exact\n":              {"QT002"},
+		"users:\n- {id: a, rules: null}\n- {id: b, rules: []}\n": {"QT812 - {id: a, rules: null}", "QT812 - {id: b, rules: []}"},
+		"flow: number\nusers: [{id: a, rules: [{text: x}]}]\n":   {"QT812 users: [{id: a, rules: [{text: x}]}]", "QT812 users: [{id: a, rules: [{text: x}]}]"},
+		"recordings: x.yaml\n":                                   {"QT812 recordings: x.yaml"},
+		"metrics: [{type: exact}, {type: exact\n":                {"QT002"},
 	} {
 		e, got := load(t, text)
 		if len(got) == 1 && strings.HasPrefix(got[0], "QT002") {

@@ -109,6 +109,8 @@ func (c *checker) player(u *User) {
 	switch {
 	case scripted == (d.Model != ""):
 		c.list.Add(ruleInvalid.At(spanOf(d, "id"), "user %s needs a model or rules", d.ID).WithHint("set one of them"))
+	case scripted && len(d.Rules) == 0:
+		c.list.Add(ruleInvalid.At(spanOf(d, "rules"), "user %s has no rules", d.ID).WithHint("write a list of rules, or model: with who plays the user"))
 	case scripted:
 		var err error
 		if u.Script, err = mock.New(&spec.Model{ID: d.ID, Provider: "mock", Rules: apptest.NonNil(d.Rules)}, mock.Options{}); err != nil {

@@ -114,11 +114,15 @@ func (r *Report) Markdown(w io.Writer) error {
 	}
 	fmt.Fprintf(&b, "### Evaluation of %s: %s\n\nFlow %s, %s from %s\n\n", cell(r.App), verdict, cell(r.Flow), r.Run(), cell(r.Data))
 	lines := r.table("Metric")
-	cost := []string{"cost"}
+	cost, priced := []string{"cost"}, false
 	for _, v := range r.Variants {
-		cost = append(cost, strings.TrimPrefix(strings.TrimPrefix(money(v.Usage)+scoring(v), ", "), "cost "))
+		text := strings.TrimPrefix(strings.TrimPrefix(money(v.Usage)+scoring(v), ", "), "cost ")
+		cost, priced = append(cost, text), priced || text != ""
 	}
-	markdownTable(&b, append(lines, cost))
+	if priced {
+		lines = append(lines, cost)
+	}
+	markdownTable(&b, lines)
 	if len(r.Comparisons) > 0 {
 		lines = [][]string{{"Difference", "Variants", "Mean", "Better", "Worse", ""}}
 		for _, c := range r.Comparisons {

@@ -53,3 +53,15 @@ func TestReport_CI(t *testing.T) {
 		}
 	}
 }
+
+// TestReport_MarkdownCost checks that only an evaluation with costs has a row of them.
+func TestReport_MarkdownCost(t *testing.T) {
+	for money, want := range map[float64]bool{0: false, 0.5: true} {
+		r := &evalrun.Report{Variants: []evalrun.VariantReport{{ID: "base", Usage: evalrun.Usage{Money: money}}}}
+		var text strings.Builder
+		testkit.Must(t, r.Markdown(&text))
+		if strings.Contains(text.String(), "| cost |") != want {
+			t.Errorf("%v:\n%s", money, &text)
+		}
+	}
+}

@@ -180,6 +180,9 @@ metrics: [{type: checks}, {type: judge, model: referee, rubric: The answer is ri
 		}
 		for _, one := range r.Results {
 			one.Seconds = 0
+			for _, call := range one.Trace {
+				call.Seconds = 0
+			}
 		}
 		text, err := json.Marshal(r.Results)
 		testkit.Must(t, err)

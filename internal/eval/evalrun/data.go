@@ -131,8 +131,7 @@ func (e *Evaluation) checkColumns(d *dataset) error {
 			return fmt.Errorf("%s: no column %q, by which metric %s selects rows; the columns are: %s%s", d.path, c, m.declared.Name(), textfmt.List(names), diag.DidYouMean(c, names))
 		}
 		if c := m.declared.Expected; slices.Contains(m.row.Keys, "expected") && !m.fixed && m.row.Name != "judge" && !columns[c] {
-			return fmt.Errorf("%s: no column %q, which metric %s compares the output with; the columns are: %s%s",
-				d.path, c, m.declared.Name(), textfmt.List(names), diag.DidYouMean(c, names))
+			return lacksColumn(d, c, fmt.Sprintf("which metric %s compares the output with", m.declared.Name()), names)
 		}
 	}
 	for _, ref := range e.flow.Inputs {
@@ -141,8 +140,7 @@ func (e *Evaluation) checkColumns(d *dataset) error {
 			return !slices.ContainsFunc(e.variants, func(x *variant) bool { _, ok := x.declared.Inputs[v.ID]; return !ok })
 		}
 		if !v.IsOptional() && !columns[v.ID] && !given(v) {
-			return fmt.Errorf("%s: no column %q, which flow %s needs as its input; the columns are: %s%s",
-				d.path, v.ID, e.flow.ID, textfmt.List(names), diag.DidYouMean(v.ID, names))
+			return lacksColumn(d, v.ID, fmt.Sprintf("which flow %s needs as its input", e.flow.ID), names)
 		}
 	}
 	return nil
@@ -188,4 +186,9 @@ func (m *metric) expected(d *dataset, r *dataRow) (v any, known bool) {
 		return value.ParseCell(text), true
 	}
 	return v, known && v != nil
+}
+
+// lacksColumn returns the error of data without a column, with what it is for.
+func lacksColumn(d *dataset, column, purpose string, names []string) error {
+	return fmt.Errorf("%s: no column %q, %s; the columns are: %s%s", d.path, column, purpose, textfmt.List(names), diag.DidYouMean(column, names))
 }

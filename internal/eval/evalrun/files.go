@@ -38,20 +38,30 @@ func (f *Files) Check() error {
 
 // Write writes a report.
 func (f *Files) Write(r *Report) error {
-	for _, file := range []struct {
-		path  string
-		write func(io.Writer) error
-	}{{f.JSON, r.JSON}, {f.HTML, r.HTML}} {
-		if file.path == "" {
-			continue
-		}
-		var b strings.Builder
-		if err := file.write(&b); err != nil {
-			return err
-		}
-		if err := os.WriteFile(file.path, []byte(f.Redact(b.String())), 0o644); err != nil {
-			return fmt.Errorf("%s: %w: %w", file.path, ErrNotWritten, terminal.Cause(err))
-		}
+	if err := f.write(f.JSON, r.JSON); err != nil {
+		return err
+	}
+	return f.write(f.HTML, r.HTML)
+}
+
+// WritePage writes a page in place of a report.
+func (f *Files) WritePage(p *Page) error {
+	if err := f.Check(); err != nil {
+		return err
+	}
+	return f.write(f.HTML, p.Write)
+}
+
+func (f *Files) write(path string, write func(io.Writer) error) error {
+	if path == "" {
+		return nil
+	}
+	var b strings.Builder
+	if err := write(&b); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, []byte(f.Redact(b.String())), 0o644); err != nil {
+		return fmt.Errorf("%s: %w: %w", path, ErrNotWritten, terminal.Cause(err))
 	}
 	return nil
 }

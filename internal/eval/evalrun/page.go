@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -25,29 +26,92 @@ var pageStyle string
 //go:embed report.js
 var pageScript string
 
-// HTML writes the report as one page without links to other files. Its own style and
-// script are the only ones that its content security policy allows.
+// Page is a report as one HTML file.
+type Page struct {
+	*Report
+
+	Earlier     []*Report    // earlier evaluations, for the trend, the last one at the end; its answers are compared
+	Annotations []Annotation // what people have said of results
+	Token       string       // with which the page saves annotations on its server; empty for a page that lets its reader download them
+}
+
+// HTML writes the report as one page without links to other files.
 func (r *Report) HTML(w io.Writer) error {
-	element := func(name, content string) func() template.HTML {
-		return func() template.HTML { return template.HTML("<" + name + ">" + content + "</" + name + ">") } //nolint:gosec // an embedded file
+	p := &Page{Report: r}
+	if r.before != nil {
+		p.Earlier = []*Report{r.before}
 	}
+	return p.Write(w)
+}
+
+// Policy returns the content security policy of the page: its own style and script are the only ones, and with a token it sends requests to its server.
+func (p *Page) Policy() string {
+	policy := fmt.Sprintf("default-src 'none'; style-src %s; script-src %s", sourceOf(pageStyle), sourceOf(pageScript))
+	if p.Token != "" {
+		policy += "; connect-src 'self'"
+	}
+	return policy
+}
+
+// Write writes the page: the summary first, which is painted before the rows are read, and the rows in parts that its script reads when they are shown.
+func (p *Page) Write(w io.Writer) error {
+	r := p.Report
+	style := template.HTML("<style>" + pageStyle + "</style>") //nolint:gosec // an embedded file
 	t, err := template.New("report").Funcs(template.FuncMap{
-		"policy": func() string {
-			return fmt.Sprintf("default-src 'none'; style-src %s; script-src %s", sourceOf(pageStyle), sourceOf(pageScript))
-		},
-		"style": element("style", pageStyle), "script": element("script", pageScript),
+		"style":  func() template.HTML { return style },
 		"cell":   func(m MetricReport, v VariantReport) string { return m.cell(v.Metrics[m.ID]) },
-		"score":  scoreCell,
-		"failed": r.failed,
 		"change": func(c Change) string { return c.verdict() },
 		"value":  func(metric string, v float64) string { return formatValue(r.unit(metric), v) },
 		"diff":   r.difference, "verdict": r.verdict, "money": money,
-		"shown": shownText, "thousands": thousands,
+		"thousands": thousands,
 	}).Parse(page)
 	if err != nil {
 		return err
 	}
-	return t.Execute(w, r)
+	if err := t.Execute(w, p); err != nil {
+		return err
+	}
+	return p.writeRows(w)
+}
+
+// writeRows writes the rows and the script. JSON of encoding/json ends no element: it has no "<".
+func (p *Page) writeRows(w io.Writer) error {
+	var earlier *Report
+	index := &pageIndex{App: p.App, Texts: p.Texts, Labels: p.labels(), Token: p.Token, Saved: p.Annotations, Columns: annotationColumns(), Chunk: chunkRows}
+	if n := len(p.Earlier); n > 0 {
+		earlier = p.Earlier[n-1]
+		index.Before = earlier.name()
+	}
+	for _, v := range p.Variants {
+		index.Variants = append(index.Variants, v.ID)
+	}
+	index.Metrics = p.metricIDs()
+	rows := newMatrix(p.Report, earlier).rows()
+	for _, r := range rows {
+		index.Numbers, index.Apart, index.Flags = append(index.Numbers, r.Row), append(index.Apart, r.apart), append(index.Flags, r.flags)
+	}
+	data := func(id string, v any) error {
+		text, err := json.Marshal(v)
+		if err == nil {
+			_, err = fmt.Fprintf(w, "<script type=\"application/json\" id=\"%s\">%s</script>\n", id, text)
+		}
+		return err
+	}
+	if err := data("index", index); err != nil {
+		return err
+	}
+	for n, part := range slices.Collect(slices.Chunk(rows, chunkRows)) {
+		if err := data(fmt.Sprintf("rows-%d", n), part); err != nil {
+			return err
+		}
+		if n == 0 { // it shows the first rows before the others are read
+			if _, err := fmt.Fprintf(w, "<script>%s</script>\n", pageScript); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := io.WriteString(w, "</body>\n</html>\n")
+	return err
 }
 
 // sourceOf returns the source expression of a content security policy for an element.
@@ -86,31 +150,6 @@ func scoreCell(m MetricReport, result *Result) pageScore {
 		return pageScore{"fail", s.Reason, "fail"}
 	}
 	return pageScore{formatValue(m.Unit, s.Value), s.Reason, "number"}
-}
-
-// pageText is a value as the page shows it.
-type pageText struct {
-	Text  string
-	Start string // of a long text, which is folded; empty for a short one
-}
-
-// Longer texts are folded.
-const (
-	maxShown = 600 // characters
-	maxLines = 12
-)
-
-// shownText returns a value as a text, with the start of a long one.
-func shownText(raw json.RawMessage) pageText {
-	text := readableText(raw)
-	start := text
-	if lines := strings.SplitAfterN(text, "\n", maxLines+1); len(lines) > maxLines {
-		start = strings.Join(lines[:maxLines], "")
-	}
-	if start = textfmt.Ellipsis(start, maxShown); start == text {
-		return pageText{Text: text}
-	}
-	return pageText{text, strings.TrimSuffix(strings.TrimRight(start, "\n"), "…") + "…"}
 }
 
 // readableText returns a JSON value as it reads: a text as it is, a message as its text, and

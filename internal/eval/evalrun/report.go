@@ -23,6 +23,7 @@ type Report struct {
 	App         string          `json:"app"`                   // the id of the application
 	Flow        string          `json:"flow"`                  // the id of the flow
 	Data        string          `json:"data"`                  // the file with the rows
+	Time        string          `json:"time,omitempty"`        // when the evaluation ended, in UTC as in RFC 3339
 	Rows        int             `json:"rows"`                  // of the data
 	Of          int             `json:"of,omitempty"`          // rows of the data, if the evaluation has ended before all were run
 	Trials      int             `json:"trials,omitempty"`      // of each row, if there are several
@@ -35,8 +36,11 @@ type Report struct {
 	Warnings    []string        `json:"warnings,omitempty"`    // about the evaluation file, and what an earlier report does not have in common with this one
 	Violations  []string        `json:"violations,omitempty"`  // why the evaluation does not succeed
 	Results     []*Result       `json:"results"`               // by variant, then by row, then by trial
+	Texts       []string        `json:"texts,omitempty"`       // that traces repeat
 
-	took time.Duration
+	took   time.Duration
+	path   string  // of the file; empty for one that was not read
+	before *Report // the baseline; nil for none
 }
 
 // MetricReport describes a metric.
@@ -92,6 +96,10 @@ func ReadReport(path string) (*Report, error) {
 	if r.Version != reportVersion {
 		return nil, fmt.Errorf("%s has version %d, not %d: evaluate again", path, r.Version, reportVersion)
 	}
+	if slices.Contains(r.Results, nil) {
+		return nil, fmt.Errorf("%s is not a report of an evaluation: a result is null", path)
+	}
+	r.path = path
 	return r, nil
 }
 
@@ -120,7 +128,8 @@ func (r *Report) failed(result *Result) bool {
 
 // report summarizes the results.
 func (x *execution) report(took time.Duration) *Report {
-	r := &Report{Version: reportVersion, App: x.base.App.ID, Flow: x.flow.ID, Data: x.data.path, Rows: len(x.data.rows), Digests: x.data.digests(), Results: x.results, took: took}
+	r := &Report{Version: reportVersion, App: x.base.App.ID, Flow: x.flow.ID, Data: x.data.path, Rows: len(x.data.rows), Digests: x.data.digests(), Results: x.results, took: took, before: x.config.Baseline, Time: time.Now().UTC().Format(time.RFC3339)}
+	r.share()
 	if len(x.data.rows) < x.all {
 		r.Of = x.all
 	}

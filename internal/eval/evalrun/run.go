@@ -32,6 +32,7 @@ type Result struct {
 	Usage    Usage                      `json:"usage"`                  // of the models, without those of metrics
 	Scoring  float64                    `json:"scoring,omitempty"`      // money for the models of metrics and of a simulated user
 	Seconds  float64                    `json:"seconds"`                // the duration
+	Trace    []*Traced                  `json:"trace,omitempty"`        // the calls of models and tools
 }
 
 // execution is a running evaluation.
@@ -314,7 +315,7 @@ func (x *execution) row(ctx context.Context, variant, index, trial int, p *place
 	default:
 		outputs, err = runRow(ctx, p.app, x.flow.ID, in, runtime.WithObserver(used), runtime.WithEvents(cited.listen, steps.EventSource))
 	}
-	r.Seconds, r.Usage = time.Since(begin).Seconds(), used.usage()
+	r.Seconds, r.Usage, r.Trace = time.Since(begin).Seconds(), used.usage(), used.trace
 	if err != nil {
 		r.Error = err.Error()
 	} else {
