@@ -4,10 +4,11 @@ import (
 	"context"
 	"slices"
 
+	"github.com/qtype-dev/qtype/internal/eval"
 	"github.com/qtype-dev/qtype/internal/eval/evalrun"
+	"github.com/qtype-dev/qtype/internal/eval/optimize"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/runtime"
-	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
@@ -42,18 +43,36 @@ func CheckJudges(ctx context.Context, cfg EvaluationConfig, metric string, opts 
 	return e.CheckJudges(ctx, metric)
 }
 
+// OptimizationConfig describes what Optimize changes and runs.
+type OptimizationConfig = optimize.Config
+
+// OptimizationReport is the result of Optimize.
+type OptimizationReport = optimize.Report
+
+// Optimize changes texts and values of a document so that an evaluation has better scores. Found of the report is true if
+// rows that the search has not used prove it. No file is changed: see OptimizationReport.Apply. If the document or the
+// evaluation has errors, the error is a diag.List.
+func Optimize(ctx context.Context, cfg OptimizationConfig, opts ...Option) (*OptimizationReport, error) {
+	cfg.Optimize = true
+	e, err := loadEvaluation(ctx, cfg.Config, opts)
+	if err != nil {
+		return nil, err
+	}
+	return optimize.Run(ctx, cfg, e)
+}
+
 // loadEvaluation reads and checks what is evaluated. The error is a diag.List.
 func loadEvaluation(ctx context.Context, cfg EvaluationConfig, opts []Option) (*evalrun.Evaluation, error) {
-	e, list := evalrun.Load(ctx, cfg, loader.Options{}, func(ctx context.Context, path string, env map[string]string, edit func(*spec.Document)) (*evalrun.Program, diag.List) {
-		return openVariant(ctx, path, env, append(slices.Clone(opts), func(o *options) { o.check.Edit = edit }))
+	e, list := evalrun.Load(ctx, cfg, loader.Options{}, func(ctx context.Context, path string, c eval.Change) (*evalrun.Program, diag.List) {
+		return openVariant(ctx, path, c, slices.Clone(opts))
 	})
 	return e, list.Err()
 }
 
 // openVariant is an evalrun.Opener.
-func openVariant(ctx context.Context, path string, env map[string]string, opts []Option) (*evalrun.Program, diag.List) {
+func openVariant(ctx context.Context, path string, c eval.Change, opts []Option) (*evalrun.Program, diag.List) {
 	opts = append(opts, WithStrict(), WithEphemeral())
-	opts = append(opts, func(o *options) { o.check.SetVariables(env) })
+	opts = append(opts, func(o *options) { o.check.Change(c) })
 	p, list := Check(ctx, path, opts...)
 	return &evalrun.Program{App: p.Document.Application, New: func(r evalrun.Replacement) (*runtime.App, error) {
 		own := append(slices.Clone(opts), WithToolMocks(r.Tools...))

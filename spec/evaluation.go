@@ -25,6 +25,41 @@ type Evaluation struct {
 	Metrics []*Metric `yaml:"metrics"`
 	// Variants are changes of the application that are compared side by side; the default is the application as it is.
 	Variants []*Variant `yaml:"variants"`
+	// Optimize says what `qtype optimize` changes in the application, and how much it may cost. `qtype eval` does not read it.
+	Optimize *Optimization `yaml:"optimize"`
+}
+
+// Optimization says what `qtype optimize` changes, and how it searches. An address is the id of a step, model, tool or index, and a key of it.
+type Optimization struct {
+	Positioned
+	// Metric is the id of the metric to improve; the default is the first one.
+	Metric string `yaml:"metric"`
+	// Texts are addresses of texts that a model rewrites, such as draft.system_message; the default, without values, is all system messages and templates of the flow.
+	Texts []string `yaml:"texts"`
+	// Values are values to choose from, by address, such as search.default_top_k: [3, 5, 8]. All combinations are tried.
+	Values map[string][]any `yaml:"values"`
+	// Model is the id of the chat model that rewrites texts; the default is the only chat model that the flow calls.
+	Model string `yaml:"model" names:"model"`
+	// Keep are parts of the texts that must remain; placeholders always do.
+	Keep []string `yaml:"keep"`
+	// Train is the share of the rows from which the model learns.
+	Train float64 `yaml:"train" default:"0.4" validate:"gte=0.1,lte=0.8"`
+	// Validation is the share of the rows by which candidates are selected; the rest is held out, and decides.
+	Validation float64 `yaml:"validation" default:"0.4" validate:"gte=0.1,lte=0.8"`
+	// Batch is the number of rows, or sessions, with which a rewritten text is compared first.
+	Batch int `yaml:"batch" default:"4" validate:"gte=1,lte=100"`
+	// Proposals is the most texts that the model writes.
+	Proposals int `yaml:"proposals" default:"20" validate:"gte=1,lte=90"`
+	// Runs is the most runs of rows, with those of held-out rows.
+	Runs int `yaml:"runs" default:"2000" validate:"gte=1"`
+	// Money is the most that models may cost, by their prices.
+	Money float64 `yaml:"money" validate:"gte=0"`
+	// Time is how long the search may take.
+	Time Duration `yaml:"time" validate:"gte=0"`
+	// Seed selects the order of rows and candidates.
+	Seed int `yaml:"seed" default:"0"`
+	// Recordings is the path of the JSON file with all recorded calls of an optimization, relative to the file. `qtype optimize --record` writes it; without the option it answers the calls.
+	Recordings string `yaml:"recordings"`
 }
 
 // User is a simulated user, who is played by a model or by rules, and has a conversation with a flow.

@@ -175,6 +175,8 @@ type MockRule struct {
 	Positioned
 	// Match is a regular expression (RE2) on the newest user message; without it the rule always matches.
 	Match string `yaml:"match"`
+	// System is a regular expression (RE2) on the system message, so that the answer depends on the instructions.
+	System string `yaml:"system"`
 	// After limits the rule to calls whose last message has this role: user or tool.
 	After string `yaml:"after" validate:"omitempty,oneof=user tool"`
 	// Round limits the rule to one of the calls since the newest user message, from 1: tools are called between them.

@@ -62,7 +62,7 @@ func mockResponse() rule {
 
 func mockPattern() rule {
 	return rule{code: "QT404", title: "invalid pattern in a mock rule",
-		doc: "match is a regular expression in RE2 syntax, which has no look-around and no backreferences.",
+		doc: "match and system are regular expressions in RE2 syntax, which has no look-around and no backreferences.",
 		sample: sample{text: `
 id: example
 models:
@@ -70,8 +70,10 @@ models:
 `},
 		check: on(func(p *ruleContext, r *spec.MockRule) {
 			// Compiling a pattern only fails while it is parsed, which takes half of the time.
-			if _, err := syntax.Parse(r.Match, syntax.Perl); err != nil {
-				p.report(placeOf(r, "match"), "invalid pattern %q: %s", r.Match, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+			for _, key := range []struct{ name, pattern string }{{"match", r.Match}, {"system", r.System}} {
+				if _, err := syntax.Parse(key.pattern, syntax.Perl); err != nil {
+					p.report(placeOf(r, key.name), "invalid pattern %q: %s", key.pattern, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+				}
 			}
 		})}
 }
@@ -144,13 +146,13 @@ models:
 
 func unreachableMockRule() rule {
 	return rule{code: "QT412", warning: true, title: "unreachable mock rule",
-		doc: "The first rule that matches is used. A rule without match and after always matches, so the rules after it are never used.",
+		doc: "The first rule that matches is used. A rule without match, system and after always matches, so the rules after it are never used.",
 		sample: mockSample(`      - {⟦│match: hello, ⟧text: "Good morning."}
       - {match: refund, text: "I will refund it."}`),
 		check: on(func(p *ruleContext, m spec.ModelEntity) {
 			rules := m.Base().Rules
 			for i, r := range rules {
-				if r != nil && r.Position().Complete("match", "after") && r.Match == "" && r.After == "" && i+1 < len(rules) && rules[i+1] != nil {
+				if r != nil && r.Position().Complete("match", "system", "after") && r.Match == "" && r.System == "" && r.After == "" && i+1 < len(rules) && rules[i+1] != nil {
 					p.list.Add(p.reportAt(placeOf(rules[i+1], "match"), "this rule is never reached").
 						WithRelated(r.Position().Span(), "this rule always matches"))
 					return

@@ -1,8 +1,11 @@
 package authoring
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/qtype-dev/qtype/internal/apptest"
 	"github.com/qtype-dev/qtype/internal/eval"
@@ -32,10 +35,9 @@ func FileKinds(o Options) []*lint.Kind {
 		return textfmt.Count(len(file.Suite.Tests), "test"), list
 	}
 	evaluations := func(ctx context.Context, path string, read loader.Options) (string, diag.List) {
-		e, list := eval.Load(ctx, eval.Request{Path: path}, read, func(ctx context.Context, path string, env map[string]string, edit func(*spec.Document)) (*spec.Application, diag.List) {
+		e, list := eval.Load(ctx, eval.Request{Path: path}, read, func(ctx context.Context, path string, change eval.Change) (*spec.Application, diag.List) {
 			using := with(read)
-			using.Edit = edit
-			using.SetVariables(env)
+			using.Change(change)
 			p, list := Check(ctx, path, using)
 			return p.Document.Application, list
 		})
@@ -50,15 +52,40 @@ func FileKinds(o Options) []*lint.Kind {
 	}
 }
 
-// SetVariables sets environment variables for a document.
-func (o *Options) SetVariables(env map[string]string) {
-	if len(env) == 0 {
+// Change reads a document with a change.
+func (o *Options) Change(c eval.Change) {
+	o.Edit = c.Edit
+	if len(c.Env) > 0 {
+		o.Loader.Lookup = func(name string) (string, bool) {
+			if v, ok := c.Env[name]; ok {
+				return v, true
+			}
+			return os.LookupEnv(name)
+		}
+	}
+	if len(c.Texts) == 0 {
 		return
 	}
-	o.Loader.Lookup = func(name string) (string, bool) {
-		if v, ok := env[name]; ok {
-			return v, true
-		}
-		return os.LookupEnv(name)
+	texts := map[string][]byte{}
+	for path, text := range c.Texts {
+		texts[absolute(path)] = text
 	}
+	open := o.Loader.Open
+	o.Loader.Open = func(ctx context.Context, path string) (io.ReadCloser, error) {
+		if text, ok := texts[absolute(path)]; ok {
+			return io.NopCloser(bytes.NewReader(text)), nil
+		}
+		if open == nil {
+			return nil, nil
+		}
+		return open(ctx, path)
+	}
+}
+
+// absolute returns the absolute path, or the path if there is no working directory.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
 }

@@ -25,6 +25,7 @@ func program() *cli.Program {
 		Commands: slices.Concat([]cli.Command{
 			{Name: "run", Make: newRun, Group: running}, {Name: "chat", Make: newChat, Group: running}, {Name: "serve", Make: newServe, Group: running},
 			{Name: "worker", Make: newWorker, Group: running}, {Name: "test", Make: newTest, Group: running}, {Name: "eval", Make: newEval, Group: running},
+			{Name: "optimize", Make: newOptimize, Group: running},
 			{Name: "cost", Make: newCost, Group: running},
 		}, withModels(author.Commands()), []cli.Command{
 			{Name: "mcp", Make: newMCP, Group: author.Group}, {Name: "convert", Make: newConvert, Group: author.Group},

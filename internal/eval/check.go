@@ -320,11 +320,11 @@ func (c *checker) variant(ctx context.Context, v *spec.Variant) {
 		}
 	}
 	var problems diag.List
-	app, found := c.open(ctx, path, v.Env, func(d *spec.Document) {
+	app, found := c.open(ctx, path, Change{Env: v.Env, Edit: func(d *spec.Document) {
 		if problems = apply(v, d); c.evaluation.Attacks != nil {
 			addCanary(d)
 		}
-	})
+	}})
 	c.list = append(c.list, problems...)
 	for _, d := range found {
 		if d.Severity == diag.Error {

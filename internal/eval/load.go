@@ -22,10 +22,9 @@ import (
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
-// Opener reads a document, lets edit change it before it is checked, and checks it. env
-// has variables that replace variables of the environment. The application is complete if
+// Opener reads a document with a change and checks it. The application is complete if
 // the list has no errors.
-type Opener func(ctx context.Context, path string, env map[string]string, edit func(*spec.Document)) (*spec.Application, diag.List)
+type Opener func(ctx context.Context, path string, c Change) (*spec.Application, diag.List)
 
 // Request names what is evaluated, as the command line does.
 type Request struct {
@@ -35,6 +34,7 @@ type Request struct {
 	Metrics  []string // further metrics: a type, or the keys of a metric in YAML
 	Variants []string // further variants: the keys of a variant in YAML
 	Attack   string   // categories of attacks, or the keys of attacks in YAML, in place of data and users; "all" are all categories
+	Optimize bool     // the application is optimized, also if the evaluation file says nothing about it; variants are not read
 }
 
 // attacks reports whether the command line has attacks.
@@ -43,6 +43,7 @@ func (r *Request) attacks() bool { return r.Attack != "" }
 // Evaluation is a checked evaluation.
 type Evaluation struct {
 	App      *spec.Application // without a variant
+	Path     string            // of App
 	Flow     *spec.Flow        // of App
 	Data     string            // the file with the rows; empty if none is named
 	Trials   int               // of each row
@@ -54,6 +55,8 @@ type Evaluation struct {
 	Attacks    *Attacks    // nil for none; each is one of the users
 	Talk       *Talk       // nil without users
 	Recordings *calls.File // nil if the file declares none
+
+	Optimization *Optimization // nil if the file has none
 }
 
 // Metric is a metric whose keys are checked.
@@ -120,17 +123,18 @@ func Load(ctx context.Context, r Request, opts loader.Options, open Opener) (*Ev
 			return nil, list
 		}
 	}
-	app, found := open(ctx, path, nil, func(*spec.Document) {})
+	app, found := open(ctx, path, Change{})
 	if found.Errors() > 0 {
 		return nil, append(list, found...)
 	}
-	e := &Evaluation{App: app, Data: r.Data, Trials: max(declared.Trials, 1)}
+	e := &Evaluation{App: app, Path: path, Data: r.Data, Trials: max(declared.Trials, 1)}
 	if e.Data == "" && declared.Data != "" {
 		e.Data = relative(folder, declared.Data)
 	}
 	c := &checker{evaluation: e, request: &r, app: app, folder: folder, path: path, open: open, list: list}
 	c.check(ctx, declared)
 	c.recordings(declared)
+	c.optimization(ctx, declared.Optimize)
 	c.list.Sort()
 	if c.list.Errors() > 0 {
 		return nil, c.list
@@ -173,6 +177,13 @@ func read(ctx context.Context, r *Request, opts loader.Options) (*spec.Evaluatio
 		m := &spec.Metric{}
 		list = append(list, readText(ctx, fmt.Sprintf("--metric %d", i+1), "metric", text, m)...)
 		declared.Metrics = append(declared.Metrics, m)
+	}
+	if r.Optimize {
+		declared.Variants = nil
+		if _, has := declared.Position().Lookup("optimize"); !has {
+			declared.Optimize = &spec.Optimization{}
+			list = append(list, readText(ctx, "optimize", "optimization", "{}", declared.Optimize)...) // its defaults
+		}
 	}
 	for i, text := range r.Variants {
 		v := &spec.Variant{}

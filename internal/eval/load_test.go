@@ -42,8 +42,10 @@ func load(t *testing.T, text string) (*eval.Evaluation, []string) {
 	path := filepath.Join(t.TempDir(), "app.qtype-eval.yaml")
 	testkit.Must(t, os.WriteFile(filepath.Join(filepath.Dir(path), "app.qtype.yaml"), []byte(application), 0o600))
 	testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
-	e, list := eval.Load(t.Context(), eval.Request{Path: path}, loader.Options{}, func(ctx context.Context, path string, _ map[string]string, edit func(*spec.Document)) (*spec.Application, diag.List) {
-		p, list := authoring.Check(ctx, path, authoring.Options{Edit: edit})
+	e, list := eval.Load(t.Context(), eval.Request{Path: path}, loader.Options{}, func(ctx context.Context, path string, change eval.Change) (*spec.Application, diag.List) {
+		var o authoring.Options
+		o.Change(change)
+		p, list := authoring.Check(ctx, path, o)
 		return p.Document.Application, list
 	})
 	var got []string

@@ -164,7 +164,14 @@ func (x *execution) saveRecordings() error {
 	if x.recorded == nil || x.config.Record == recording.Replay {
 		return nil
 	}
-	var names []string
+	if err := x.recorded.Save(x.recordingNames()); err != nil {
+		return fmt.Errorf("%s: cannot be written: %w", x.recorded.Path(), err)
+	}
+	return nil
+}
+
+// recordingNames returns the names of the recordings of all sessions.
+func (x *execution) recordingNames() (names []string) {
 	for i := range x.data.rows {
 		for v := range x.variants {
 			for t := range x.trials {
@@ -172,10 +179,7 @@ func (x *execution) saveRecordings() error {
 			}
 		}
 	}
-	if err := x.recorded.Save(names); err != nil {
-		return fmt.Errorf("%s: cannot be written: %w", x.recorded.Path(), err)
-	}
-	return nil
+	return names
 }
 
 // Message is what was said in a conversation with a simulated user, and which tools were called before.

@@ -32,7 +32,7 @@ type Replacement struct {
 }
 
 // Opener is an eval.Opener whose applications can run.
-type Opener func(ctx context.Context, path string, env map[string]string, edit func(*spec.Document)) (*Program, diag.List)
+type Opener func(ctx context.Context, path string, c eval.Change) (*Program, diag.List)
 
 // Config describes an evaluation.
 type Config struct {
@@ -57,6 +57,7 @@ type Config struct {
 	Resume        bool           // continue an interrupted evaluation
 	Restart       bool           // discard an interrupted evaluation
 	Record        recording.Mode // what is done with calls, if the evaluation file declares recordings
+	Optimize      bool           // the application is optimized: see Open
 
 	Progress func(done, total int) // called after each row; may be nil
 	Save     func(*Report) error   // called before the journal is removed, which stays after an error; may be nil
@@ -77,6 +78,11 @@ type Evaluation struct {
 	attacks  *eval.Attacks // nil without attacks
 	recorded *calls.File   // nil if the file declares none
 	warnings []string      // about the evaluation file
+
+	// Optimization is what an optimization changes; nil if the file has none.
+	Optimization *eval.Optimization
+	path         string // of the application
+	open         Opener
 }
 
 // Gate is which differences from a baseline, beyond the limits, fail an evaluation.
@@ -98,16 +104,19 @@ type variant struct {
 // list has errors.
 func Load(ctx context.Context, cfg Config, opts loader.Options, open Opener) (*Evaluation, diag.List) {
 	opened := map[*spec.Application]*Program{}
-	r := eval.Request{Path: cfg.Path, Data: cfg.Data, Flow: cfg.Flow, Metrics: cfg.Metrics, Variants: cfg.Variants, Attack: cfg.Attack}
-	checked, list := eval.Load(ctx, r, opts, func(ctx context.Context, path string, env map[string]string, edit func(*spec.Document)) (*spec.Application, diag.List) {
-		p, list := open(ctx, path, env, edit)
+	r := eval.Request{Optimize: cfg.Optimize, Path: cfg.Path, Data: cfg.Data, Flow: cfg.Flow, Metrics: cfg.Metrics, Variants: cfg.Variants, Attack: cfg.Attack}
+	checked, list := eval.Load(ctx, r, opts, func(ctx context.Context, path string, c eval.Change) (*spec.Application, diag.List) {
+		p, list := open(ctx, path, c)
 		opened[p.App] = p
 		return p.App, list
 	})
 	if checked == nil {
 		return nil, list
 	}
-	e := &Evaluation{config: cfg, flow: checked.Flow, data: checked.Data, tools: checked.Tools, base: opened[checked.App], trials: cmp.Or(cfg.Trials, checked.Trials), users: checked.Users, talk: checked.Talk, attacks: checked.Attacks, recorded: checked.Recordings}
+	e := &Evaluation{
+		config: cfg, flow: checked.Flow, data: checked.Data, tools: checked.Tools, base: opened[checked.App], trials: cmp.Or(cfg.Trials, checked.Trials),
+		users: checked.Users, talk: checked.Talk, attacks: checked.Attacks, recorded: checked.Recordings, Optimization: checked.Optimization, path: checked.Path, open: open,
+	}
 	for _, d := range list {
 		e.warnings = append(e.warnings, d.Error())
 	}

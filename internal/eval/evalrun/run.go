@@ -45,6 +45,7 @@ type execution struct {
 	all     int       // rows of the data
 	miss    float64   // the probability that an interval may miss the true mean
 	journal *journal
+	saved   func([]*Result) error // called with the results of a session in a trial; may be nil
 
 	mu    sync.Mutex
 	spent float64 // money
@@ -133,6 +134,11 @@ func (x *execution) open(ctx context.Context) error {
 		return err
 	}
 	x.judges = &judges{base}
+	return x.openVariants(ctx)
+}
+
+// openVariants makes the applications of the variants.
+func (x *execution) openVariants(ctx context.Context) error {
 	for i, v := range x.variants {
 		app, err := x.newApp(i, &place{recorded: x.session("", i, 0)}, nil)
 		if err != nil {
@@ -260,6 +266,11 @@ func (x *execution) group(ctx context.Context, g group) {
 		at := x.index(g.variant, row, g.trial)
 		x.results[at] = results[i]
 		if err := x.journal.save(at, results[i]); err != nil {
+			x.fail(err)
+		}
+	}
+	if x.saved != nil {
+		if err := x.saved(results); err != nil {
 			x.fail(err)
 		}
 	}

@@ -273,6 +273,7 @@ type lastMessages struct {
 	count  int    // number of messages
 	newest string // text of the newest message, without what a memory added in front of it
 	user   string // text of the newest user message, likewise
+	system string // texts of the system messages
 	last   string // sender of the last message: user, tool, or another role
 	round  int    // 1, and the number of answers since the newest user message
 }
@@ -286,6 +287,15 @@ func lastMessagesOf(messages []chat.Message) lastMessages {
 	h.newest, h.last = newest.TextWithoutMemory(), string(newest.Role)
 	if newest.Role == chat.Function {
 		h.last = string(chat.Tool)
+	}
+	for _, msg := range messages {
+		switch {
+		case msg.Role != chat.System:
+		case h.system == "":
+			h.system = msg.Text()
+		default:
+			h.system += "\n" + msg.Text()
+		}
 	}
 	for _, msg := range slices.Backward(messages) {
 		if msg.Role == chat.User {

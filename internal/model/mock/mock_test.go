@@ -57,6 +57,24 @@ func TestRules_Round(t *testing.T) {
 	}
 }
 
+// TestRules_System checks that an answer can depend on the instructions.
+func TestRules_System(t *testing.T) {
+	m := build(t, &spec.MockRule{System: "(?i)be brief", Match: "why (.*)", Text: "$1: because."}, &spec.MockRule{Text: "It is a long story."})
+	for system, want := range map[string]string{"": "It is a long story.", "Be kind.": "It is a long story.", "Be kind.\nBe brief.": "it rains: because."} {
+		req := talk("why it rains")
+		for line := range strings.Lines(system) {
+			req.Messages = append([]chat.Message{chat.Text(chat.System, line)}, req.Messages...)
+		}
+		answer, err := model.Call(t.Context(), m, req, nil)
+		if err != nil || answer.Message.Text() != want {
+			t.Errorf("%q: got %q, %v, want %q", system, answer.Message.Text(), err, want)
+		}
+	}
+	if _, err := mock.New(&spec.Model{ID: "fake", Provider: "mock", Rules: []*spec.MockRule{{System: "(", Text: "x"}}}, mock.Options{}); err == nil || !strings.Contains(err.Error(), "system") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestRules(t *testing.T) {
 	rules := []*spec.MockRule{
 		{Match: `(?i)where is (?P<what>\w+) (\d+)`, Text: "${what} $2 is on its way; it cost $10, $${what} or $1x, ${none}."},

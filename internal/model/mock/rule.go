@@ -19,6 +19,7 @@ import (
 type rule struct {
 	spec    *spec.MockRule
 	pattern *regexp.Regexp // nil: matches always
+	system  *regexp.Regexp // nil: matches always
 }
 
 func compile(r *spec.MockRule) (rule, error) {
@@ -29,19 +30,28 @@ func compile(r *spec.MockRule) (rule, error) {
 	if len(responses) != 1 {
 		return rule{}, errors.New("set exactly one of text, tool_calls, error and echo")
 	}
-	if r.Match == "" {
-		return rule{spec: r}, nil
+	made := rule{spec: r}
+	for _, p := range []struct {
+		key, text string
+		to        **regexp.Regexp
+	}{{"match", r.Match, &made.pattern}, {"system", r.System, &made.system}} {
+		if p.text == "" {
+			continue
+		}
+		var err error
+		if *p.to, err = regexp.Compile(p.text); err != nil {
+			return rule{}, fmt.Errorf("%s %q is not a regular expression: %s", p.key, p.text, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		}
 	}
-	pattern, err := regexp.Compile(r.Match)
-	if err != nil {
-		return rule{}, fmt.Errorf("match %q is not a regular expression: %s", r.Match, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
-	}
-	return rule{spec: r, pattern: pattern}, nil
+	return made, nil
 }
 
 // fits reports whether the rule matches, with the captures of its pattern.
 func (r *rule) fits(last lastMessages) (captures, bool) {
 	if r.spec.After != "" && r.spec.After != last.last || r.spec.Round != 0 && r.spec.Round != last.round {
+		return captures{}, false
+	}
+	if r.system != nil && !r.system.MatchString(last.system) {
 		return captures{}, false
 	}
 	if r.pattern == nil {
