@@ -111,7 +111,7 @@ func (c *checker) texts(made *Optimization) {
 }
 
 func (c *checker) text(address string) (*Text, error) {
-	p, err := findPlace(c.app, address)
+	p, err := FindPlace(c.app, address)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (c *checker) choices(ctx context.Context, made *Optimization) {
 	o, all := made.Declared, 1
 	for _, address := range slices.Sorted(maps.Keys(o.Values)) {
 		field := o.Position().Field("values").Field(address)
-		p, err := findPlace(c.app, address)
+		p, err := FindPlace(c.app, address)
 		if err == nil && len(o.Values[address]) == 0 {
 			err = errors.New("there are no values to choose from")
 		}

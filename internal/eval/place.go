@@ -49,8 +49,8 @@ type Change struct {
 	Texts map[string][]byte    // texts of files in place of those on the disk, by path
 }
 
-// findPlace finds the value that an address names in the documents of an application.
-func findPlace(app *spec.Application, address string) (*Place, error) {
+// FindPlace finds the value that an address names in the documents of an application.
+func FindPlace(app *spec.Application, address string) (*Place, error) {
 	id, rest, dotted := strings.Cut(address, ".")
 	keys := strings.Split(rest, ".")
 	if !dotted || slices.Contains(keys, "") {
@@ -327,6 +327,8 @@ func flowValue(v any) string {
 		default:
 			return text
 		}
+	} else if ok && strings.Contains(text, `"`) && !strings.ContainsFunc(text, func(r rune) bool { return r == '\'' || !unicode.IsPrint(r) }) {
+		return "'" + text + "'"
 	}
 	text, err := textfmt.CompactJSON(v)
 	if err != nil {

@@ -31,6 +31,7 @@ type Candidate struct {
 	next    int                       // in order
 	turn    int                       // the text that is rewritten next
 	perfect bool                      // no training session fails
+	valid   bool                      // the document is valid with it
 }
 
 // idOf returns a hash of values.

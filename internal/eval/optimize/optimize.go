@@ -44,7 +44,7 @@ func Run(ctx context.Context, cfg Config, e *evalrun.Evaluation) (report *Report
 		t.places[c.Address] = c.Place
 	}
 	s := &search{task: t, declared: o.Declared, metrics: bench.Metrics(), bounds: bench.Bounds, texts: o.Texts, choices: o.Choices,
-		rows: t.rows, trials: bench.Trials(), progress: cfg.Log}
+		rows: t.rows, trials: bench.Trials(), patience: patience, progress: cfg.Log}
 	i := slices.IndexFunc(s.metrics, func(m evalrun.MetricReport) bool { return m.ID == o.Metric.Declared.Name() })
 	s.metric = s.metrics[i]
 	t.search = s

@@ -52,6 +52,7 @@ type search struct {
 	unchanged               int // proposals since the best mean has changed
 	runs                    int
 	money                   float64
+	patience                int // proposals without a better mean, after which the search ends
 	begin                   time.Time
 	stopped                 string // why the search has ended
 }
@@ -59,7 +60,7 @@ type search struct {
 // The limits of a search.
 const (
 	minSessions = 6 // in which candidates must differ to be significantly different
-	patience    = 8 // proposals without a better mean
+	patience    = 8 // see search.patience
 	maxMerges   = 5
 	finalists   = 3 // combinations of values that are compared with validation rows
 	firstRows   = 4 // sessions with which combinations are compared first
@@ -220,7 +221,9 @@ func (s *search) isPerfect(c *Candidate) bool {
 
 // note adds a candidate to the log.
 func (s *search) note(c *Candidate) {
-	s.log = append(s.log, c)
+	if !slices.Contains(s.log, c) {
+		s.log = append(s.log, c)
+	}
 	if s.progress != nil {
 		s.progress(s.line(c))
 	}
@@ -254,7 +257,8 @@ func (s *search) outOfBounds(c *Candidate) string {
 	return ""
 }
 
-// child makes a candidate that differs from its parent in some values; nil if it was tried already.
+// child makes a candidate that differs from its parent in some values. One that was not better with other training rows is
+// tried again: it may have been these rows.
 func (s *search) child(ctx context.Context, parent *Candidate, changes map[string]any) (*Candidate, error) {
 	c := &Candidate{Parent: parent.ID, Values: maps.Clone(parent.Values)}
 	if c.Values == nil {
@@ -269,7 +273,10 @@ func (s *search) child(ctx context.Context, parent *Candidate, changes map[strin
 	}
 	slices.Sort(c.Changed)
 	c.ID = idOf(c.Values)
-	if s.known[c.ID] != nil {
+	if before := s.known[c.ID]; before != nil {
+		if before.valid && before.Validation == nil {
+			return before, nil
+		}
 		c.Verdict = "tried already, as " + c.ID
 		return c, errRejected
 	}
@@ -278,6 +285,7 @@ func (s *search) child(ctx context.Context, parent *Candidate, changes map[strin
 		c.Verdict = "rejected: " + textfmt.OneLine(err.Error())
 		return c, errRejected
 	}
+	c.valid = true
 	return c, nil
 }
 

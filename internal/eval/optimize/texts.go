@@ -11,8 +11,8 @@ import (
 // training rows, the model sees what fails, and its text is compared with the same batch. If it is better, it runs all validation rows.
 func (s *search) rewriteTexts(ctx context.Context) error {
 	for s.proposals < s.declared.Proposals {
-		if s.unchanged >= patience {
-			return s.stop("nothing better in %d proposals", patience)
+		if s.unchanged >= s.patience {
+			return s.stop("nothing better in %d proposals", s.patience)
 		}
 		parent := s.choose()
 		if parent == nil {
@@ -112,15 +112,18 @@ func (s *search) rewrite(ctx context.Context, parent *Candidate, batch [][]int) 
 	return s.admit(ctx, c, batch, parent)
 }
 
-// admit runs a candidate with a batch, and with the validation rows if it is better than its parents.
+// admit runs a candidate with a batch, and with the validation rows if it is better than its parents with all training rows that
+// both have run.
 func (s *search) admit(ctx context.Context, c *Candidate, batch [][]int, parents ...*Candidate) (bool, error) {
 	if err := s.measure(ctx, c, batch); err != nil {
 		return false, err
 	}
-	before, after := s.mean(parents[0], batch), s.mean(c, batch)
-	c.Before, c.Training = &before, &after
-	for _, p := range parents {
-		d := s.metric.Compare(p.of(batch), c.of(batch), 1).Difference
+	for i, p := range parents {
+		both := slices.DeleteFunc(slices.Clone(s.train), func(session []int) bool { return p.results[session[0]] == nil || c.results[session[0]] == nil })
+		if before, after := s.mean(p, both), s.mean(c, both); i == 0 {
+			c.Before, c.Training = &before, &after
+		}
+		d := s.metric.Compare(p.of(both), c.of(both), 1).Difference
 		if better := s.metric.Better(d); !better && (len(parents) == 1 || d != 0) {
 			s.unchanged++
 			c.Verdict = "not better with the training rows that it was made for"

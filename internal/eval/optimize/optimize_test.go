@@ -1,0 +1,205 @@
+package optimize_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/testkit"
+)
+
+// optimize optimizes an application; cfg may be changed before.
+func optimize(t *testing.T, path string, change func(*qtype.OptimizationConfig)) (*qtype.OptimizationReport, error) {
+	t.Helper()
+	t.Setenv("OPENAI_API_KEY", "")
+	var cfg qtype.OptimizationConfig
+	cfg.Path, cfg.Workers = path, 3
+	if change != nil {
+		change(&cfg)
+	}
+	return qtype.Optimize(t.Context(), cfg)
+}
+
+// text is the report without what depends on time.
+func text(t *testing.T, r *qtype.OptimizationReport) string {
+	t.Helper()
+	r.Before.Seconds, r.After.Seconds = 0, 0
+	var b strings.Builder
+	testkit.Must(t, r.JSON(&b))
+	return b.String()
+}
+
+// TestOptimize_Examples finds the improvement that three examples have room for, in held-out rows and within the limits.
+func TestOptimize_Examples(t *testing.T) {
+	for example, want := range map[string]string{
+		"routing":       "+          Answer with one word that labels the request (refund, damaged or other). Who cancels an order wants",
+		"support_inbox": "+          Who returns something wants a refund.",
+		"similar":       `+          verdict: 'similarity > 0.2 ? "asked before" : "new"'`,
+	} {
+		r, err := optimize(t, filepath.Join("../../../examples", example, "optimize.qtype-eval.yaml"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := r.Results[0]
+		if !r.Found || !c.Comparison.Significant() || c.Comparison.Low <= 0 || r.Runs > 500 || !strings.Contains(r.Patch(), want) {
+			t.Errorf("%s: found %v, %+v, %d runs\n%s", example, r.Found, c, r.Runs, r.Patch())
+		}
+	}
+}
+
+// TestOptimize_Nothing finds nothing where labels do not depend on the request.
+func TestOptimize_Nothing(t *testing.T) {
+	dir := t.TempDir()
+	app := testkit.ReadFile(t, "../../../examples/routing/app.qtype.yaml")
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, "app.qtype.yaml"), []byte(app), 0o600))
+	rows := "request,expected\n"
+	for i, line := range strings.Split(strings.TrimSpace(testkit.ReadFile(t, "../../../examples/routing/labelled.csv")), "\n")[1:] {
+		request := line[:strings.LastIndex(line, ",")]
+		rows += request + "," + []string{"refund", "damaged", "other"}[(i*i*7+i/3)%3] + "\n"
+	}
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, "rows.csv"), []byte(rows), 0o600))
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, "app.qtype-eval.yaml"), []byte("data: rows.csv\nmetrics: [{type: exact, output: label}]\noptimize: {texts: [classify.system_message]}\n"), 0o600))
+	r, err := optimize(t, filepath.Join(dir, "app.qtype-eval.yaml"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Found || r.Patch() != "" || r.Best != "base" {
+		t.Errorf("found %v, best %s\n%s", r.Found, r.Best, r.Patch())
+	}
+}
+
+// TestOptimize_Resume interrupts an optimization after each session, and resumes it: the report is the same, and no finished row runs again.
+func TestOptimize_Resume(t *testing.T) {
+	path := "../../../examples/routing/optimize.qtype-eval.yaml"
+	whole, err := optimize(t, path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, ran := text(t, whole), 0
+	journal := filepath.Join(t.TempDir(), "better.patch.qtype-journal")
+	for part := 1; ; part++ {
+		ctx, cancel := context.WithCancel(t.Context())
+		var cfg qtype.OptimizationConfig
+		cfg.Path, cfg.Workers, cfg.Journal, cfg.Resume = path, 1, journal, part > 1
+		before := ran
+		cfg.Progress = func(int, int) { // after each row
+			if ran++; ran == before+1+part%3 {
+				cancel()
+			}
+		}
+		r, err := qtype.Optimize(ctx, cfg)
+		cancel()
+		if errors.Is(err, context.Canceled) {
+			if part > 200 {
+				t.Fatal("no progress")
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := text(t, r); got != want {
+			t.Errorf("the report of %d parts differs:\n%s\nwant:\n%s", part, got, want)
+		}
+		if ran > whole.Runs+part {
+			t.Errorf("%d rows were run in %d parts, and %d in one", ran, part, whole.Runs)
+		}
+		break
+	}
+	if _, err := os.Stat(journal); !os.IsNotExist(err) {
+		t.Error("the journal remains")
+	}
+}
+
+// TestOptimize_Workers checks that the number of workers does not change the result.
+func TestOptimize_Workers(t *testing.T) {
+	var first string
+	for _, n := range []int{1, 8} {
+		r, err := optimize(t, "../../../examples/support_inbox/optimize.qtype-eval.yaml", func(c *qtype.OptimizationConfig) { c.Workers = n })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := text(t, r); first == "" {
+			first = got
+		} else if got != first {
+			t.Errorf("%d workers:\n%s\nwant:\n%s", n, got, first)
+		}
+	}
+}
+
+// TestOptimize_Apply changes the document, and keeps its comments; it refuses one that has changed.
+func TestOptimize_Apply(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"app.qtype.yaml", "returns.csv", "optimize.qtype-eval.yaml"} {
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(testkit.ReadFile(t, "../../../examples/support_inbox/"+name)), 0o600))
+	}
+	path, document := filepath.Join(dir, "optimize.qtype-eval.yaml"), filepath.Join(dir, "app.qtype.yaml")
+	r, err := optimize(t, path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := testkit.ReadFile(t, document)
+	testkit.Must(t, r.Apply())
+	after := testkit.ReadFile(t, document)
+	if strings.Count(after, "#") != strings.Count(before, "#") || !strings.Contains(after, "Who returns something wants a refund.") {
+		t.Errorf("the document is\n%s", after)
+	}
+	if again, err := optimize(t, path, nil); err != nil || again.Found || again.Stopped != "no validation row can be better" {
+		t.Errorf("again: %+v, %v", again, err)
+	}
+	if err := r.Apply(); err == nil || !strings.Contains(err.Error(), "has changed") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestOptimize_Rejects reports what cannot be optimized.
+func TestOptimize_Rejects(t *testing.T) {
+	rows := "question,expected\n"
+	for i := range 60 {
+		rows += fmt.Sprintf("what is %d,%d\n", i, i)
+	}
+	for keys, want := range map[string]string{
+		"texts: [reply]":                                      "is not the id of a step",
+		"texts: [repli.system_message]":                       `did you mean "reply"`,
+		"texts: [reply.inputs]":                               "is not a text",
+		"texts: [env.system_message]":                         "a variable of the environment",
+		"texts: [reply.stop]":                                 "does not have reply.stop",
+		"texts: [alias.system_message]":                       "by an alias",
+		"texts: [reply.system_message, reply.system_message]": "is twice",
+		"metric: exakt":                                       `no metric has the id "exakt"`,
+		"model: nobody":                                       `no model has the id "nobody"`,
+		"keep: [Not there]":                                   "no text has the part",
+		"texts: [kind.system_message]":                        "by an alias",
+		"values: {writer.provider: []}":                       "no values to choose from",
+		"values: {writer.tempo: [1]}":                         "writer.tempo cannot be 1",
+		"train: 0.6\n  validation: 0.4":                       "leave at least 0.1",
+		"recordings: ../../outside.json":                      "must be a file in the folder",
+		"tests: 3":                                            `no key "tests"`,
+	} {
+		dir := t.TempDir()
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, "rows.csv"), []byte(rows), 0o600))
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, "app.qtype.yaml"), []byte(`id: app
+models: [{type: Model, id: writer, provider: mock, rules: [{text: x}]}]
+flows:
+  - id: talk
+    variables: [{id: question, type: text}, {id: q, type: text}, {id: a, type: text}, {id: b, type: text}, {id: answer, type: text}]
+    inputs: [question]
+    outputs: [answer]
+    steps:
+      - {type: LLMInference, id: reply, model: writer, system_message: Be brief., inputs: [question], outputs: [q]}
+      - {type: LLMInference, id: kind, model: writer, system_message: &kind Be kind., inputs: [q], outputs: [a]}
+      - {type: LLMInference, id: env, model: writer, system_message: "Be ${HOW:-kind}.", inputs: [a], outputs: [b]}
+      - {type: LLMInference, id: alias, model: writer, system_message: *kind, inputs: [b], outputs: [answer]}
+`), 0o600))
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, "app.qtype-eval.yaml"), []byte("data: rows.csv\noptimize:\n  "+keys+"\n"), 0o600))
+		_, err := optimize(t, filepath.Join(dir, "app.qtype-eval.yaml"), nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", keys, err, want)
+		}
+	}
+}
