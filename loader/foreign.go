@@ -36,7 +36,8 @@ func foreignFiles() []foreignFile {
 		{system: "an n8n workflow", keys: []string{"nodes", "connections"}},
 		{system: "a Dify application", keys: []string{"app", "kind", "workflow|model_config"}},
 		{system: "a Haystack pipeline", keys: []string{"components", "connections"}},
-		{system: "a promptfoo configuration", keys: []string{"prompts", "providers"}},
+		{system: "a promptfoo configuration", kind: "promptfoo", keys: []string{"prompts", "providers"}},
+		{system: "an eval of OpenAI", kind: "openai-evals", keys: []string{"testing_criteria"}},
 		{system: "a Docker Compose file", keys: []string{"services"}},
 		{system: "a Kubernetes manifest", keys: []string{"apiVersion", "kind"}},
 	}

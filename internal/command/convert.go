@@ -3,12 +3,15 @@ package command
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/convert"
+	"github.com/qtype-dev/qtype/internal/convert/document"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
@@ -37,6 +40,10 @@ func newConvert(s *cli.Streams) *cobra.Command {
   langchain4j a Java file of a program with LangChain4j, its application.properties or
               application.yml, or the folder of all its files
   langgraph   a Python file of a program with LangGraph, or a langgraph.json
+  promptfoo   a promptfooconfig.yaml: an application, its evaluation and the rows
+  openai-evals
+              an eval of OpenAI's Evals API with its runs, as JSON, or a file of
+              the registry of OpenAI Evals: the same
   api         an OpenAPI 3 or Swagger 2 file: a tool for each operation
   module      a Python module, also by its dotted name: a tool for each public function;
               it is parsed, not run
@@ -50,6 +57,8 @@ comment TODO at each place, and the exit status is 1.`,
   qtype convert promptflow flow.dag.yaml -o app.qtype.yaml
   qtype convert langchain4j Shop.java -o app.qtype.yaml
   qtype convert langgraph agent.py -o app.qtype.yaml
+  qtype convert promptfoo promptfooconfig.yaml -o app.qtype.yaml
+  qtype convert openai-evals eval.json -o app.qtype.yaml
   qtype convert api openapi.json -o tools.qtype.yaml
   qtype convert module shop/tools.py
   qtype convert xflow - --format json <workflow.json >app.qtype.yaml`,
@@ -98,7 +107,7 @@ func (v *convertCommand) run(ctx context.Context, kind convert.Kind, path string
 	if path != "-" && remotefs.IsSame(v.output, path) {
 		return terminal.Usagef("-o %s is the file to convert: use another name", v.output)
 	}
-	text, list := v.convert(ctx, kind, path)
+	text, evaluation, list := v.convert(ctx, kind, path)
 	if v.strict {
 		list = list.AsErrors()
 	}
@@ -112,6 +121,9 @@ func (v *convertCommand) run(ctx context.Context, kind convert.Kind, path string
 		if err := v.WriteTo(v.output, text); err != nil {
 			return err
 		}
+		if err := v.writeEvaluation(evaluation); err != nil {
+			return err
+		}
 	}
 	if list.Errors() > 0 {
 		return cli.ErrSilent
@@ -120,9 +132,28 @@ func (v *convertCommand) run(ctx context.Context, kind convert.Kind, path string
 }
 
 // convert converts a file, or standard input for the path "-".
-func (v *convertCommand) convert(ctx context.Context, kind convert.Kind, path string) (string, diag.List) {
+func (v *convertCommand) convert(ctx context.Context, kind convert.Kind, path string) (string, *document.Evaluation, diag.List) {
 	if path == "-" {
-		return convert.Reader(ctx, kind, "standard input", v.In)
+		text, list := convert.Reader(ctx, kind, "standard input", v.In)
+		return text, nil, list
 	}
-	return convert.File(ctx, kind, path)
+	return convert.Files(ctx, kind, path)
+}
+
+// writeEvaluation writes the evaluation of an application, and its rows, beside the document.
+func (v *convertCommand) writeEvaluation(e *document.Evaluation) error {
+	if e == nil {
+		return nil
+	}
+	if v.output == "" || v.output == "-" {
+		if v.format.Value != "json" {
+			fmt.Fprintln(v.Err, "note: -o app.qtype.yaml also writes the evaluation, app.qtype-eval.yaml, and its rows, app.rows.jsonl")
+		}
+		return nil
+	}
+	stem := strings.TrimSuffix(strings.TrimSuffix(v.output, filepath.Ext(v.output)), ".qtype")
+	if err := v.WriteTo(stem+".qtype-eval.yaml", e.YAML(filepath.Base(v.output), filepath.Base(stem)+".rows.jsonl")); err != nil {
+		return err
+	}
+	return v.WriteTo(stem+".rows.jsonl", e.Lines())
 }

@@ -35,18 +35,20 @@ type Kind string
 
 // The kinds of files.
 const (
-	AIRefinery  Kind = "airefinery"  // a project file of AI Refinery, or its memory_config alone
-	XFlow       Kind = "xflow"       // a workflow of xFlow, a list of its states, or one memory block
-	PromptFlow  Kind = "promptflow"  // a flow.dag.yaml of prompt flow, or a Prompty file
-	LangChain4j Kind = "langchain4j" // a Java file, or an application.properties file, of a program with LangChain4j
-	LangGraph   Kind = "langgraph"   // a Python file of a program with LangGraph, or a langgraph.json
-	API         Kind = "api"         // an OpenAPI 3 or Swagger 2 file
-	Module      Kind = "module"      // the source of a Python module
+	AIRefinery  Kind = "airefinery"   // a project file of AI Refinery, or its memory_config alone
+	XFlow       Kind = "xflow"        // a workflow of xFlow, a list of its states, or one memory block
+	PromptFlow  Kind = "promptflow"   // a flow.dag.yaml of prompt flow, or a Prompty file
+	LangChain4j Kind = "langchain4j"  // a Java file, or an application.properties file, of a program with LangChain4j
+	LangGraph   Kind = "langgraph"    // a Python file of a program with LangGraph, or a langgraph.json
+	API         Kind = "api"          // an OpenAPI 3 or Swagger 2 file
+	Module      Kind = "module"       // the source of a Python module
+	PromptFoo   Kind = "promptfoo"    // a promptfooconfig.yaml
+	OpenAIEvals Kind = "openai-evals" // an eval of the Evals API, or of the registry of OpenAI Evals
 )
 
 // Kinds lists the kinds that File converts.
 func Kinds() []Kind {
-	return []Kind{AIRefinery, XFlow, PromptFlow, LangChain4j, LangGraph, API, Module}
+	return []Kind{AIRefinery, XFlow, PromptFlow, LangChain4j, LangGraph, PromptFoo, OpenAIEvals, API, Module}
 }
 
 // Rules lists the diagnostic codes of the converters in order.
@@ -57,6 +59,15 @@ func Rules() []diag.Rule { return input.Rules() }
 // result is deterministic.
 func File(ctx context.Context, kind Kind, path string) (string, diag.List) {
 	return load(ctx, kind, path, loader.Options{})
+}
+
+// Files is like File for a kind whose result has several files: it also returns the evaluation and its rows, nil for none.
+func Files(ctx context.Context, kind Kind, path string) (string, *document.Evaluation, diag.List) {
+	app, list := loadApp(ctx, kind, path, loader.Options{})
+	if app == nil {
+		return "", nil, list
+	}
+	return app.YAML(), app.Evaluation, list
 }
 
 // Reader is like File for the content of in; name replaces the path in messages.
@@ -90,17 +101,25 @@ func From(ctx context.Context) Converters {
 }
 
 func load(ctx context.Context, kind Kind, path string, opts loader.Options) (string, diag.List) {
-	convert, found := From(ctx)[kind]
-	if !found {
-		missing := &parts.MissingError{Kind: parts.Converter, Name: string(kind)}
-		return "", diag.List{input.Malformed.At(source.Span{File: &source.File{Path: path}}, "%s", missing)}
-	}
-	app, list := convert(ctx, Input{Path: path, Options: opts})
+	app, list := loadApp(ctx, kind, path, opts)
 	if app == nil {
 		return "", list
 	}
-	app.Comments = append([]string{fmt.Sprintf("Made by qtype convert %s from %s.", kind, baseName(path))}, app.Comments...)
 	return app.YAML(), list
+}
+
+func loadApp(ctx context.Context, kind Kind, path string, opts loader.Options) (*document.App, diag.List) {
+	convert, found := From(ctx)[kind]
+	if !found {
+		missing := &parts.MissingError{Kind: parts.Converter, Name: string(kind)}
+		return nil, diag.List{input.Malformed.At(source.Span{File: &source.File{Path: path}}, "%s", missing)}
+	}
+	app, list := convert(ctx, Input{Path: path, Options: opts})
+	if app == nil {
+		return nil, list
+	}
+	app.Comments = append([]string{fmt.Sprintf("Made by qtype convert %s from %s.", kind, baseName(path))}, app.Comments...)
+	return app, list
 }
 
 // Input is the file that is converted.
@@ -136,6 +155,57 @@ func (in Input) Text(ctx context.Context, name string) (*source.File, error) {
 		return nil, errors.New(list[0].Message)
 	}
 	return file, nil
+}
+
+// Value reads a file that this one names as YAML, JSON or JSON lines, which become a list.
+func (in Input) Value(ctx context.Context, name string) (*input.Node, error) {
+	at, err := in.beside(name)
+	if err != nil {
+		return nil, err
+	}
+	in.Options.Limits.FileBytes, in.Options.Limits.TotalBytes = maxFile, maxFile
+	if strings.EqualFold(filepath.Ext(name), ".jsonl") {
+		return in.lines(ctx, at)
+	}
+	value, _, list := loader.LoadValue(ctx, at, in.Options)
+	if value == nil {
+		return nil, errors.New(list[0].Message)
+	}
+	return input.FromValue(value), nil
+}
+
+// lines reads a file with a JSON value in each line.
+func (in Input) lines(ctx context.Context, at string) (*input.Node, error) {
+	file, list := loader.LoadText(ctx, at, in.Options)
+	if len(list) > 0 {
+		return nil, errors.New(list[0].Message)
+	}
+	all := &input.Node{Kind: input.List, Span: input.Bytes(file, 0, 0)}
+	n := 0
+	for line := range strings.Lines(string(file.Text)) {
+		n++
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		opts := in.Options
+		opts.Open = func(context.Context, string) (io.ReadCloser, error) {
+			return io.NopCloser(strings.NewReader(strings.Repeat("\n", n-1) + line)), nil // the positions are those in the file
+		}
+		value, _, list := loader.LoadValue(ctx, at, opts)
+		if value == nil {
+			return nil, fmt.Errorf("line %d: %s", n, list[0].Message)
+		}
+		all.Items = append(all.Items, input.FromValue(value))
+	}
+	return all, nil
+}
+
+// Within returns the input with the folder above as that from which other files are named, if the file is in a folder of that name.
+func (in Input) Within(folder string) Input {
+	if dir := filepath.Dir(in.Path); in.Options.Open == nil && filepath.Base(dir) == folder {
+		in.Path = filepath.Join(filepath.Dir(dir), filepath.Base(in.Path))
+	}
+	return in
 }
 
 // beside returns the path of a file that this one names.

@@ -20,6 +20,8 @@ type App struct {
 	Tools       []*Block // section tools
 	CustomTypes []*Type  // custom types in the order of discovery
 	Flows       []*Flow  // the first is the main flow
+
+	Evaluation *Evaluation // of the application; nil for none
 }
 
 // Block is a mapping of the document with ordered keys.
@@ -29,7 +31,7 @@ type Block struct {
 }
 
 // Entry is a key of a Block. Its value is a string, an int, an Expression, a
-// Number, an EnvText, a NameList, a *Block or a []*Block.
+// Number, an EnvText, a NameList, a *Block, a []*Block or an []any of these.
 type Entry struct {
 	Key   string // the key
 	Value any    // see Entry

@@ -62,6 +62,12 @@ func encode(v any) *yaml.Node {
 		return n
 	case []*Block:
 		return encodeList(v)
+	case []any:
+		n := &yaml.Node{Kind: yaml.SequenceNode}
+		for _, item := range v {
+			n.Content = append(n.Content, encode(item))
+		}
+		return n
 	case NameList:
 		n := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
 		for _, item := range v {

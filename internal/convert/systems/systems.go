@@ -24,7 +24,9 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/systems/airefinery"
 	"github.com/qtype-dev/qtype/internal/convert/systems/langchain4j"
 	"github.com/qtype-dev/qtype/internal/convert/systems/langgraph"
+	"github.com/qtype-dev/qtype/internal/convert/systems/openaievals"
 	"github.com/qtype-dev/qtype/internal/convert/systems/promptflow"
+	"github.com/qtype-dev/qtype/internal/convert/systems/promptfoo"
 	"github.com/qtype-dev/qtype/internal/convert/systems/xflow"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/spec/diag"
@@ -40,6 +42,12 @@ func Converters() convert.Converters {
 		}),
 		convert.XFlow: tree(func(_ context.Context, r *input.Report, root *input.Node, _ convert.Input) *document.App {
 			return xflow.Convert(r, root)
+		}),
+		convert.PromptFoo: tree(func(ctx context.Context, r *input.Report, root *input.Node, in convert.Input) *document.App {
+			return promptfoo.Convert(ctx, r, root, in)
+		}),
+		convert.OpenAIEvals: tree(func(ctx context.Context, r *input.Report, root *input.Node, in convert.Input) *document.App {
+			return openaievals.Convert(ctx, r, root, in)
 		}),
 		convert.PromptFlow:  promptFlow,
 		convert.LangChain4j: langChain4j,
