@@ -133,7 +133,7 @@ func compared(compare func(*spec.Metric, *sample) (Score, error)) builder {
 				return Score{}, err
 			}
 			list, several := s.expected.([]any)
-			if !several || len(list) == 0 || !isText(s.variable) {
+			if !several || len(list) == 0 || s.variable == nil || !isText(s.variable) {
 				return compare(m, s)
 			}
 			var best Score
