@@ -92,3 +92,40 @@ func converted(ctx context.Context, t *testing.T, kind convert.Kind, path string
 	}
 	return b.String()
 }
+
+// TestConvert_Malformed converts what is no configuration, or a wrong one: the result is an error or a document that can be evaluated.
+func TestConvert_Malformed(t *testing.T) {
+	ctx := convert.With(t.Context(), systems.Converters())
+	for kind, texts := range map[convert.Kind][]string{
+		convert.PromptFoo: {"[]", "a: 1", "prompts: 3", "prompts: [{}, [x], {raw: null}]", "tests: {a: 1}", "tests: [[1], 3, {path: null}, ../x.csv, 'file:///etc/passwd']",
+			"providers: {'openai:gpt-4o': 1}", "providers: [[], {}, {id: 3}, 'openai:', ':', {id: openai:gpt-4o, config: {temperature: [1], apiBaseUrl: x}}]",
+			"scenarios: [1, {config: 3, tests: 4}]", "tests: [{vars: 3, assert: 5}, {assert: [{}, [], 3, {type: contains}, {type: contains, value: []}, {type: similar, value: x, threshold: 7}]}]",
+			"tests: [{assert: [{type: is-json, value: 'file://gone.json'}, {type: g-eval, value: x, threshold: x}, {type: assert-set}, {type: latency}, {$ref: x}]}]",
+			"prompts: ['{{', '}}{%', '[{\"role\": 1}]', '']\ntests: [{vars: {'a-b': 1, 'if': 2, answer: 3, '{}': 4}}]", "tests: [{vars: {a: []}}]\nevaluateOptions: {repeat: 99999}",
+			"defaultTest: 3\ntests: [{vars: {a: x}}]", "prompts: ['{{a}} {{answer}} {{prompt}} {{question}}']\ntests: [{vars: {a: x, answer: y, prompt: z}}]"},
+		convert.OpenAIEvals: {"[]", "a: 1", "testing_criteria: 5", "eval: 3", "x: {class: 'a:Match'}", "x: {class: 'evals:Match', args: {samples_jsonl: gone.jsonl}}", "x: {class: [], args: {samples_jsonl: []}}",
+			"testing_criteria: [{}, 3, {type: string_check, operation: eq}, {type: label_model}, {type: score_model, range: [3, 3]}, {type: multi, graders: {a: 1}}, {type: text_similarity, evaluation_metric: bleu, pass_threshold: x, input: '{{sample.output_text}}', reference: a}]\n" +
+				"data_source: {model: 3, sampling_params: {temperature: hot}, input_messages: {type: template, template: [3, {role: user}, {role: user, content: [3, {text: a}]}]}, source: {type: file_content, content: [3, {item: 4}, {item: {a: null, b: {c: [1]}}}]}}",
+			"testing_criteria: []\nruns: [{data_source: {source: 3}}, 4, {data_source: {input_messages: {type: item_reference}}}]"},
+	} {
+		for _, text := range texts {
+			path := filepath.Join(t.TempDir(), "file.yaml")
+			testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
+			document, evaluation, list := convert.Files(ctx, kind, path)
+			if document == "" {
+				if list.Errors() == 0 {
+					t.Errorf("%s: no document and no error", text)
+				}
+				continue
+			}
+			dir := t.TempDir()
+			testkit.Must(t, os.WriteFile(filepath.Join(dir, "app.qtype.yaml"), []byte(document), 0o600))
+			written := evaluation.YAML("app.qtype.yaml", "app.rows.jsonl")
+			testkit.Must(t, os.WriteFile(filepath.Join(dir, "app.qtype-eval.yaml"), []byte(written), 0o600))
+			testkit.Must(t, os.WriteFile(filepath.Join(dir, "app.rows.jsonl"), []byte(evaluation.Lines()), 0o600))
+			if _, err := qtype.Evaluate(ctx, evalrun.Config{Path: filepath.Join(dir, "app.qtype-eval.yaml")}); err != nil {
+				t.Errorf("%s: %s\n%s\n%s", text, err, document, written)
+			}
+		}
+	}
+}

@@ -110,6 +110,10 @@ func (c *conversion) run(run *input.Node) {
 	if p := c.Map(source, "sampling_params"); p != nil {
 		for _, key := range []string{"temperature", "top_p", "seed", "max_completion_tokens", "max_completions_tokens", "max_output_tokens"} {
 			if v := p.Get(key); v != nil {
+				if v.Kind != input.Int && v.Kind != input.Float {
+					c.Malformed(v, "%s must be a number, not %s", key, v.Describe())
+					continue
+				}
 				if strings.HasPrefix(key, "max_") {
 					key = "max_tokens"
 				}
@@ -249,7 +253,8 @@ func (c *conversion) fill(row int, n *input.Node, output string) string {
 }
 
 // isOutput reports whether a grader looks at the whole answer, and reports another input.
-func (c *conversion) isOutput(n *input.Node) bool {
+func (c *conversion) isOutput(g *input.Node) bool {
+	n := cmp.Or(g.Get("input"), g)
 	text := strings.ReplaceAll(n.Scalar(), " ", "")
 	if text == "{{sample.output_text}}" {
 		return true
@@ -270,7 +275,14 @@ func (c *conversion) grader(row int, g *input.Node) {
 		m := document.Metric{ID: cmp.Or(name, kind), Block: b, Fixed: fixed, Column: column}
 		c.Evaluation.Check(row, fmt.Sprintf("%s %d:%d", key, g.Span.Start.Line, g.Span.Start.Column), m, expected)
 	}
-	threshold := document.Number(cmp.Or(g.Get("pass_threshold").Scalar(), "0.5"))
+	threshold := document.Number("0.5")
+	if t := g.Get("pass_threshold"); t != nil && kind != "score_model" {
+		if x := number(t, -1); x < 0 || x > 1 {
+			c.Malformed(t, "pass_threshold is not from 0 to 1")
+		} else {
+			threshold = document.Number(t.Text)
+		}
+	}
 	switch kind {
 	case "string_check":
 		operation := c.Text(g, "operation")
@@ -281,7 +293,7 @@ func (c *conversion) grader(row int, g *input.Node) {
 			return
 		}
 		reference := c.fill(row, g.Get("reference"), "")
-		if c.isOutput(g.Get("input")) {
+		if c.isOutput(g) {
 			add(b, operation, "value", reference)
 		}
 	case "text_similarity":
@@ -292,7 +304,7 @@ func (c *conversion) grader(row int, g *input.Node) {
 		switch {
 		case b == nil:
 			c.Unsupported(g, "the metric %s has no counterpart", metric)
-		case c.isOutput(g.Get("input")):
+		case c.isOutput(g):
 			if metric == "cosine" {
 				b.Entries[1].Value = c.Embedder()
 			}
@@ -317,7 +329,7 @@ func (c *conversion) grader(row int, g *input.Node) {
 // modelGrader adds the metric of a grader that is a model.
 func (c *conversion) modelGrader(row int, g *input.Node, kind string, threshold document.Number,
 	add func(b *document.Block, key, fixed string, expected any)) {
-	b := evalset.Keys("type", "judge", "model", c.Judge(g.Get("model"), "", c.Text(g, "model")))
+	b := evalset.Keys("type", "judge", "model", c.Judge(cmp.Or(g.Get("model"), g), "", c.Text(g, "model")))
 	var rubric []string
 	for _, m := range c.List(g, "input") {
 		m.Get("role").Use()
@@ -348,12 +360,14 @@ func (c *conversion) modelGrader(row int, g *input.Node, kind string, threshold 
 	if scale := c.List(g, "range"); len(scale) == 2 {
 		low, high = number(scale[0], low), number(scale[1], high)
 	}
-	if high > low && (low != 0 || high != 1) {
-		limit := low + (high-low)/2
-		if t := g.Get("pass_threshold"); t != nil {
-			limit = number(t, limit)
-		}
+	limit := low + (high-low)/2
+	if t := g.Get("pass_threshold"); t != nil {
+		limit = number(t, limit)
+	}
+	if high > low {
 		threshold = document.Number(fmt.Sprintf("%.3g", min(max((limit-low)/(high-low), 0), 1)))
+	}
+	if high > low && (low != 0 || high != 1) {
 		c.Assumed(g, "the scores from %v to %v are from 0 to 1 here", low, high)
 		text += fmt.Sprintf("\nWhere a score from %v to %v is asked for, answer with that score minus %v, divided by %v.",
 			low, high, low, high-low)

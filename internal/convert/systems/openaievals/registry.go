@@ -1,6 +1,7 @@
 package openaievals
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -171,15 +172,20 @@ func (c *conversion) classify(i int, sample, args *input.Node, ideal any) {
 		}
 		rubric = strings.NewReplacer("{completion}", "(the output)", "{input}", "(the input)", "{ideal}", "(the expected text)").Replace(rubric)
 		if scores := spec.Get("choice_scores"); scores != nil && scores.Kind == input.Map {
-			labels = &document.Block{Inline: true}
-			best := ""
+			best, most := "", 0.0
 			for _, p := range scores.Entries() {
-				labels.Set(p.Key, document.Number(p.Value.Text))
-				if best == "" || p.Value.Text > scores.Get(best).Text {
-					best = p.Key
+				if x := number(p.Value, 0); best == "" || x > most {
+					best, most = p.Key, x
 				}
 			}
+			labels = &document.Block{Inline: true}
+			for _, p := range scores.Entries() {
+				labels.Set(p.Key, document.Number(fmt.Sprintf("%.3g", max(number(p.Value, 0)/max(most, 1), 0))))
+			}
 			c.Labels([]string{best}, nil)
+			if most > 1 {
+				c.Assumed(args.Get("modelgraded_spec"), "the scores of %s are divided by %v: they are from 0 to 1 here", name, most)
+			}
 		}
 	}
 	b := evalset.Keys("type", "judge", "model", c.Judge(args, "", ""), "rubric", rubric, "labels", labels)

@@ -182,7 +182,10 @@ func (c *conversion) compare(k check, metric string, ignoreCase bool, expected a
 // threshold returns the threshold of an assertion, or a default.
 func (c *conversion) threshold(k check, otherwise string) document.Number {
 	if v := k.n.Get("threshold"); v != nil && (v.Kind == input.Float || v.Kind == input.Int) {
-		return document.Number(v.Text)
+		if x, err := strconv.ParseFloat(v.Text, 64); err == nil && x >= 0 && x <= 1 {
+			return document.Number(v.Text)
+		}
+		c.Malformed(v, "the threshold is not from 0 to 1")
 	}
 	return document.Number(otherwise)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/document"
 	"github.com/qtype-dev/qtype/internal/convert/input"
 	"github.com/qtype-dev/qtype/internal/convert/systems/evalset"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // conversion is the conversion of one configuration.
@@ -48,7 +49,10 @@ func Convert(ctx context.Context, r *input.Report, root *input.Node, in convert.
 	r.Skip(root, "it says where results go", "outputPath", "sharing", "writeLatestResults", "$schema", "tags", "metadata")
 	if o := r.Map(root, "evaluateOptions"); o != nil {
 		if n := o.Get("repeat"); n != nil {
-			c.Evaluation.Trials = r.PositiveInt(o, "repeat")
+			if c.Evaluation.Trials = r.PositiveInt(o, "repeat"); c.Evaluation.Trials > spec.MaxTrials {
+				c.Evaluation.Trials = spec.MaxTrials
+				r.Assumed(n, "an evaluation has at most %d trials", spec.MaxTrials)
+			}
 		}
 		r.Skip(o, "--workers and --record decide how rows are run", "maxConcurrency", "delay", "cache",
 			"showProgressBar", "timeoutMs", "maxEvalTimeMs", "generateSuggestions", "eventSource")
@@ -283,7 +287,10 @@ func (c *conversion) testOrFile(n, defaults, scenario *input.Node) {
 	}
 	named := n
 	if n.Kind == input.Map {
-		named = n.Get("path")
+		if named = n.Get("path"); named == nil {
+			c.Malformed(n, "the path of the tests is empty")
+			return
+		}
 	}
 	name, _ := file(named.Text)
 	switch path.Ext(name) {
