@@ -43,9 +43,9 @@ func newOptimize(s *cli.Streams) *cobra.Command {
 better scores. APP is a file *.qtype-eval.yaml, whose key optimize says what may change and what it may
 cost, or a document. The result is a patch. Rows that the search has not used decide: if they prove no
 improvement, there is no patch, and the exit status is 1.`,
-		Example: `  qtype optimize app.qtype-eval.yaml -o better.patch
-  qtype optimize app.qtype-eval.yaml --write
-  qtype optimize app.qtype-eval.yaml -o better.patch --resume`,
+		Example: `  qtype optimize prompts.qtype-eval.yaml -o better.patch
+  qtype optimize prompts.qtype-eval.yaml --write
+  qtype optimize prompts.qtype-eval.yaml -o better.patch --resume`,
 		Args: cli.Arguments("a document or an evaluation: qtype optimize APP"), ValidArgsFunction: cli.YAMLFiles,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Path = args[0]
