@@ -10,6 +10,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/internal/eval"
 	"github.com/qtype-dev/qtype/internal/recording"
+	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -38,6 +39,9 @@ func (e *Evaluation) Open(ctx context.Context) (*Bench, error) {
 	data, err := e.rows(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if slices.ContainsFunc(e.config.Written, func(name string) bool { return remotefs.IsSame(name, e.path) }) {
+		return nil, &UsageError{fmt.Sprintf("the patch would replace %s: use another name", e.path)}
 	}
 	e.recorded = e.Optimization.Recordings
 	if e.config.Record != recording.Replay && e.recorded == nil {

@@ -110,7 +110,7 @@ func (r *Report) Text(w io.Writer) error {
 	case len(r.Results) > 0:
 		fmt.Fprintf(&b, "\nnothing significant was found: candidate %s is better with validation rows, and not with held-out rows\n", r.Best)
 	default:
-		b.WriteString("\nnothing significant was found: no candidate is better with validation rows, and held-out rows were not run\n")
+		b.WriteString("\nnothing significant was found: no candidate is significantly better with validation rows, and held-out rows were not run\n")
 	}
 	_, err := io.WriteString(terminal.EscapeAll(w), b.String())
 	return err

@@ -190,7 +190,9 @@ func TestSearch_Noise(t *testing.T) {
 			score:   func(texts []string, row int) float64 { return is(hash(seed, texts[0], "|", row)%2 == 0) },
 			rewrite: func(_ *Candidate, _ string, n, _ int) string { return fmt.Sprintf("{order} %d", n) },
 		}
-		s, r := explore(t, l, 100, seed, "a.text")
+		s := searchOf(l, 100, seed, "a.text")
+		s.declared.Proposals = 12
+		s, r := finished(t, s)
 		if r.Found {
 			found++
 		}
