@@ -2,14 +2,19 @@ package optimize_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/recording"
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
@@ -154,6 +159,69 @@ func TestOptimize_Apply(t *testing.T) {
 	}
 	if err := r.Apply(); err == nil || !strings.Contains(err.Error(), "has changed") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestOptimize_Recordings records an optimization with models of a server once, and replays it without the server, also with judges.
+func TestOptimize_Recordings(t *testing.T) {
+	var calls atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var req struct {
+			Model    string
+			Messages []struct{ Role, Content string }
+		}
+		testkit.Must(t, json.NewDecoder(r.Body).Decode(&req))
+		calls.Add(1)
+		first, last, text := req.Messages[0].Content, req.Messages[len(req.Messages)-1].Content, "long"
+		switch {
+		case req.Model == "coach":
+			text = "The answers are too long.\n<text>\nBe kind.\nBe brief.\n</text>"
+		case req.Model == "referee":
+			text = fmt.Sprintf(`{"score": %d, "reason": "length"}`, min(1, strings.Count(last, `"output":"short"`)))
+		case strings.Contains(first, "brief"):
+			text = "short"
+		}
+		answer, err := json.Marshal(text)
+		testkit.Must(t, err)
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"choices": [{"message": {"role": "assistant", "content": %s}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 9, "completion_tokens": 3}}`, answer)
+	}))
+	dir, models, rows := t.TempDir(), "", "question\n"
+	for _, id := range []string{"writer", "coach", "referee"} {
+		models += fmt.Sprintf("  - {type: Model, id: %s, provider: openai, model_id: %[1]s, inference_params: {api: chat_completions}, auth: key, base_url: %s}\n", id, server.URL)
+	}
+	for i := range 60 {
+		rows += fmt.Sprintf("question %d\n", i)
+	}
+	for name, text := range map[string]string{"rows.csv": rows, "app.qtype.yaml": "id: app\nauths: [{type: api_key, id: key, api_key: sk-secret-of-the-test}]\nmodels:\n" + models + `flows:
+  - id: talk
+    variables: [{id: question, type: text}, {id: answer, type: text}]
+    inputs: [question]
+    outputs: [answer]
+    steps: [{type: LLMInference, id: reply, model: writer, system_message: Be kind., inputs: [question], outputs: [answer]}]
+`, "app.qtype-eval.yaml": `data: rows.csv
+metrics: [{type: judge, model: referee, rubric: The answer is short.}]
+optimize: {model: coach, recordings: optimize.recordings.json}
+`} {
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	recorded, err := optimize(t, filepath.Join(dir, "app.qtype-eval.yaml"), func(c *qtype.OptimizationConfig) { c.Record = recording.Record })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := int64(2*recorded.Runs + 1); !recorded.Found || calls.Load() != want || !strings.Contains(recorded.Patch(), `system_message: "Be kind.\nBe brief."`) {
+		t.Errorf("found %v with %d calls, want %d\n%s", recorded.Found, calls.Load(), want, recorded.Patch())
+	}
+	server.Close()
+	replayed, err := optimize(t, filepath.Join(dir, "app.qtype-eval.yaml"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := text(t, replayed), text(t, recorded); got != want {
+		t.Errorf("the replay differs:\n%s\n%s", got, want)
+	}
+	if strings.Contains(testkit.ReadFile(t, filepath.Join(dir, "optimize.recordings.json")), "sk-secret") {
+		t.Error("the recordings have the key")
 	}
 }
 
