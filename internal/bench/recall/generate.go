@@ -17,9 +17,10 @@ const timeForm = "3:04 pm on 2 January, 2006"
 // change. The evidence of each question is known because the generator placed it.
 type generator struct {
 	*rand.Rand
-	at    time.Time
-	c     conversation
-	typos bool
+	at     time.Time
+	c      conversation
+	typos  bool
+	stated map[string]statements // by the question about them
 }
 
 // fact is something that a user states, and a question about it in other words. {x} is
@@ -82,7 +83,7 @@ func generate(w io.Writer, conversations, turns int, shape string) error {
 	}
 	enc := json.NewEncoder(w)
 	for i := range conversations {
-		g := &generator{Rand: rand.New(rand.NewPCG(7, uint64(i))), at: time.Date(2025, 3, 1, 9, 0, 0, 0, time.UTC), typos: shape == "typos"}
+		g := &generator{Rand: rand.New(rand.NewPCG(7, uint64(i))), at: time.Date(2025, 3, 1, 9, 0, 0, 0, time.UTC), typos: shape == "typos", stated: map[string]statements{}}
 		g.c.ID = fmt.Sprintf("long%d", i+1)
 		for len(g.c.Turns) < turns {
 			round(g)
@@ -125,14 +126,24 @@ func (g *generator) misspell(text string) string {
 	return strings.Join(all, " ")
 }
 
-// round adds a question of the user, half of them with a fact, and a long answer.
-func (g *generator) round() {
+// topic returns what the next question is about, sometimes after some days, and its words.
+func (g *generator) topic() (name string, words []string) {
 	if g.IntN(6) == 0 {
 		g.at = g.at.Add(time.Duration(1+g.IntN(9)) * 24 * time.Hour)
 	}
 	name, list, _ := strings.Cut(g.pick(fields), ": ")
-	words := strings.Fields(list)
-	want := fmt.Sprintf("How should I handle the %s and the %s for my %s?", g.pick(words), g.pick(words), name)
+	return name, strings.Fields(list)
+}
+
+// want returns a question.
+func (g *generator) want(name string, words []string) string {
+	return fmt.Sprintf("How should I handle the %s and the %s for my %s?", g.pick(words), g.pick(words), name)
+}
+
+// round adds a question of the user, half of them with a fact, and a long answer.
+func (g *generator) round() {
+	name, words := g.topic()
+	want := g.want(name, words)
 	if g.IntN(2) == 0 {
 		f := facts[g.IntN(len(facts))]
 		about := people
@@ -145,6 +156,11 @@ func (g *generator) round() {
 	} else {
 		g.say("user", want+" "+g.pick(people)+" asked me the same.")
 	}
+	g.answer(name, words)
+}
+
+// answer adds a long answer.
+func (g *generator) answer(name string, words []string) {
 	id := fmt.Sprintf("t%d", len(g.c.Turns)+1)
 	parts := []string{fmt.Sprintf("Good question. Here is how I would approach your %s.", name)}
 	for range 3 + g.IntN(5) {

@@ -129,6 +129,8 @@ func roundOf(shape string) (func(*generator), error) {
 		return l.speak, nil
 	case shape == "long" || shape == "typos":
 		return (*generator).round, nil
+	case shape == "updates":
+		return (*generator).update, nil
 	}
-	return nil, fmt.Errorf("no conversations of the shape %q: long, typos, german, polish or chinese", shape)
+	return nil, fmt.Errorf("no conversations of the shape %q: long, typos, updates, german, polish or chinese", shape)
 }

@@ -64,6 +64,8 @@ type question struct {
 	Evidence []string `json:"evidence"`
 	// Quotes are the parts of the turns that a window must have; without them it must have all of a turn.
 	Quotes []string `json:"quotes,omitempty"`
+	// Outdated are turns that said something else before.
+	Outdated []string `json:"outdated,omitempty"`
 }
 
 // recall returns the share of the evidence that was found.
@@ -81,6 +83,8 @@ func (q *question) recall(found func(id string) bool) float64 {
 type score struct {
 	recall     float64 // shares of the evidence that was found
 	reciprocal float64 // 1 / rank of the first evidence
+	newest     int     // questions whose evidence precedes what is outdated
+	updates    int     // questions about something that changed
 }
 
 // add adds a question with the ids that were found for it, the best first.
@@ -88,6 +92,13 @@ func (s *score) add(q *question, ids []string) {
 	s.recall += q.recall(func(id string) bool { return slices.Contains(ids, id) })
 	if i := slices.IndexFunc(ids, func(id string) bool { return slices.Contains(q.Evidence, id) }); i >= 0 {
 		s.reciprocal += 1 / float64(i+1)
+	}
+	if len(q.Outdated) > 0 {
+		s.updates++
+		i := slices.IndexFunc(ids, func(id string) bool { return slices.Contains(q.Evidence, id) || slices.Contains(q.Outdated, id) })
+		if i >= 0 && slices.Contains(q.Evidence, ids[i]) {
+			s.newest++
+		}
 	}
 }
 
@@ -116,7 +127,7 @@ func main() {
 	flag.IntVar(&o.topK, "top-k", 0, "passages that the block retrieves; 0 for as many as fit")
 	flag.StringVar(&o.ranked, "ranked", "", "a file with the ranked messages of each question, by another system")
 	flag.BoolVar(&o.floor, "scores", false, "print the scores of questions that a conversation answers, and of those of the next one")
-	flag.StringVar(&o.shape, "generate", "", "write conversations with long answers (long), with misspelled questions (typos), in german, polish or chinese")
+	flag.StringVar(&o.shape, "generate", "", "write conversations with long answers (long), with misspelled questions (typos), with values that change (updates), in german, polish or chinese")
 	flag.IntVar(&o.count, "conversations", 6, "how many are generated")
 	flag.IntVar(&o.turns, "turns", 300, "messages of each")
 	flag.Parse()
@@ -167,6 +178,7 @@ func run(ctx context.Context, o options, path string) error {
 		fmt.Printf("conversation %s: %d messages, ", c.ID, len(c.Turns))
 		one.print(len(c.Questions))
 		sum.recall, sum.reciprocal, questions = sum.recall+one.recall, sum.reciprocal+one.reciprocal, questions+len(c.Questions)
+		sum.newest, sum.updates = sum.newest+one.newest, sum.updates+one.updates
 	}
 	if o.floor {
 		return o.compareScores(ctx, all)
@@ -178,7 +190,11 @@ func run(ctx context.Context, o options, path string) error {
 
 func (s *score) print(questions int) {
 	n := float64(max(questions, 1))
-	fmt.Printf("%d questions, recall %.3f, MRR %.3f\n", questions, s.recall/n, s.reciprocal/n)
+	fmt.Printf("%d questions, recall %.3f, MRR %.3f", questions, s.recall/n, s.reciprocal/n)
+	if s.updates > 0 {
+		fmt.Printf(", the newest statement first %.3f", float64(s.newest)/float64(s.updates))
+	}
+	fmt.Println()
 }
 
 // remember returns a memory with the messages of a conversation, and their texts by id.
