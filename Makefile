@@ -12,7 +12,7 @@ FUZZTIME ?= 5s
 BENCHCOUNT ?= 1
 
 .DEFAULT_GOAL := all
-.PHONY: all help bench-memory measure-batches build playground install test lint fmt vet bench fuzz generate check-generated examples site ci clean
+.PHONY: all help bench-memory measure-batches chaos build playground install test lint fmt vet bench fuzz generate check-generated examples site ci clean
 
 all: fmt vet lint test check-generated
 
@@ -47,6 +47,9 @@ bench-memory: ## measure memories of SIZES=10,1000 sessions and messages on SQLi
 
 measure-batches: ## compare a run of ROWS=100000 rows in batches with a normal one: output, price, memory
 	QTYPE_TEST_BATCH_ROWS=$${ROWS:-100000} $(GO) test -count 1 -timeout 0 -run TestRun_BatchesMeasured -v ./internal/command
+
+chaos: ## kill, stop and freeze workers, Temporal and the store while ROWS=20000 rows run, on SQLite, PostgreSQL and Redis: what differs from a local run
+	QTYPE_CHAOS=$${ROWS:-20000} $(GO) test -count 1 -timeout 0 -run TestTemporal_Chaos -v ./distribution/cmd/qtype
 
 bench: build ## compare with programs written by hand, run all benchmarks BENCHCOUNT times, measure the start-up time
 	$(GO) build -trimpath -o $(BIN)/bench ./internal/bench

@@ -103,7 +103,10 @@ func (w *chunkRunner) finished(ctx context.Context, t task) (*done, error) {
 
 // doneOf returns what the workflow gets of the counts of a chunk.
 func doneOf(s *stats) *done {
-	return &done{Rows: s.Rows, Failed: s.Failed, Steps: s.Steps, HasFailed: s.HasFailed, Repeated: repeatedOf(s.Events), Outages: s.Outages, Outage: s.Outage}
+	return &done{
+		Rows: s.Rows, Failed: s.Failed, Steps: s.Steps, HasFailed: s.HasFailed, Repeated: repeatedOf(s.Events),
+		Outages: s.Outages, Outage: s.Outage,
+	}
 }
 
 // rows reads the rows of the chunk.

@@ -79,7 +79,8 @@ type asked struct {
 // answer of the model is running.
 func (q *asker) ask(ctx context.Context, kind durable.RequestKind, call tool.Request) (durable.Answer, error) {
 	if len(call.Args) > maxRequest {
-		return durable.Answer{}, fmt.Errorf("the arguments have %d bytes, but a call that waits for an answer may have %d", len(call.Args), maxRequest)
+		return durable.Answer{}, fmt.Errorf("the arguments have %d bytes, but a call that waits for an answer may have %d",
+			len(call.Args), maxRequest)
 	}
 	key := string(kind) + "-" + call.Caller.Key
 	if given, ok := q.answers[key]; ok {
@@ -111,18 +112,18 @@ func (q *asker) open(round []any) {
 	q.suspend(memory.ErrSuspended)
 }
 
-// requests returns what the chunk waits for. Requests that are not small together are a blob, without which the workflow
-// knows only their kinds, steps and tools.
+// requests returns what the chunk waits for. Requests that are not small together are a blob, and the workflow has no
+// schemas, or also no arguments.
 func (q *asker) requests(ctx context.Context, t *task) ([]keyedRequest, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	size, keys := 0, ""
+	shown, schemas, keys := 0, 0, ""
 	for i := range q.opened {
 		r := &q.opened[i]
-		size, keys = size+len(r.Arguments)+len(r.Schema)+len(r.Session), keys+r.Key+" "
+		shown, schemas, keys = shown+len(r.Arguments)+len(r.Session), schemas+len(r.Schema), keys+r.Key+" "
 	}
 	var all []keyedRequest
-	if size <= maxKept {
+	if shown+schemas <= maxKept {
 		for _, r := range q.opened {
 			all = append(all, keyedRequest{Request: r, ID: r.Key})
 		}
@@ -130,9 +131,12 @@ func (q *asker) requests(ctx context.Context, t *task) ([]keyedRequest, error) {
 	}
 	name := askedName(t.folder(), t.Partition, t.Number, keys)
 	for _, r := range q.opened {
-		short := durable.Request{Kind: r.Kind, Row: r.Row, Step: r.Step, Tool: r.Tool, InBlobs: true}
-		if len(r.Session) <= maxOwnerSize {
-			short.Session = r.Session
+		short := r
+		if short.Schema = nil; shown > maxKept {
+			short.Arguments, short.InBlobs = nil, true
+		}
+		if len(r.Session) > maxOwnerSize {
+			short.Session = ""
 		}
 		all = append(all, keyedRequest{Request: short, ID: r.Key, Blob: name})
 	}

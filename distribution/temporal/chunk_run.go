@@ -76,7 +76,7 @@ type chunkRun struct {
 	finished   map[checkpoint.Key]*finishedRow // by earlier attempts
 	pending    map[checkpoint.Key]*finishedRow // rows of which further results follow
 	unstored   []finishedRow                   // that the journal does not have
-	saved      map[int64]bool                  // the numbers of rows that this attempt has finished; nil for the last steps of a flow with batch steps
+	saved      map[int64]bool                  // rows that this attempt has finished; nil for the last steps of a flow
 	before     stats                           // of earlier attempts
 	events     eventSums                       // of finished rows, and those of no row
 	rowless    eventSums                       // those of no row that the journal does not have

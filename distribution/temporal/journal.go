@@ -48,7 +48,8 @@ type journal struct {
 
 // newJournal returns the journal of an attempt. It has no file before its first entry.
 func newJournal(ctx context.Context, b *blobs, folder string) *journal {
-	j := &journal{ctx: context.WithoutCancel(ctx), blobs: b, folder: folder, segment: fmt.Sprintf("%016x-%s", time.Now().UnixNano(), rand.Text())}
+	segment := fmt.Sprintf("%016x-%s", time.Now().UnixNano(), rand.Text())
+	j := &journal{ctx: context.WithoutCancel(ctx), blobs: b, folder: folder, segment: segment}
 	j.synced = sync.NewCond(&j.mu)
 	return j
 }
@@ -149,8 +150,8 @@ func (j *journal) close() {
 	j.err = os.ErrClosed
 }
 
-// readJournals calls take with the entries of all attempts to run the chunk with a folder, the oldest first. What follows a damaged frame was
-// not synced.
+// readJournals calls take with the entries of all attempts to run the chunk with a folder, the oldest first.
+// What follows a damaged frame was not synced.
 func (b *blobs) readJournals(ctx context.Context, folder string, take func(*entry)) error {
 	names, err := b.list(ctx, folder)
 	if err != nil {

@@ -1,7 +1,12 @@
 package temporal
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +16,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/memory/encrypted"
+	"github.com/qtype-dev/qtype/internal/remotefs"
 )
 
 // TestJournal: the entries of all attempts are read, in one file for each, encrypted or not; what was torn by the end of a computer is
@@ -67,5 +73,81 @@ func TestJournal(t *testing.T) {
 				t.Errorf("a moved file: %v", err)
 			}
 		})
+	}
+}
+
+// memoryBucket is a bucket with objects in memory.
+type memoryBucket struct {
+	mu      sync.Mutex
+	objects map[string]string
+}
+
+func (b *memoryBucket) Close() error { return nil }
+
+func (b *memoryBucket) Open(_ context.Context, key string) (io.ReadCloser, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return io.NopCloser(strings.NewReader(b.objects[key])), nil
+}
+
+func (b *memoryBucket) List(_ context.Context, prefix string) iter.Seq2[remotefs.Object, error] {
+	return func(yield func(remotefs.Object, error) bool) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, key := range slices.Sorted(maps.Keys(b.objects)) {
+			if strings.HasPrefix(key, prefix) && !yield(remotefs.Object{Address: key}, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (b *memoryBucket) Create(_ context.Context, key string) (remotefs.Upload, error) {
+	return &memoryUpload{bucket: b, key: key}, nil
+}
+
+// memoryUpload is an upload to a memoryBucket.
+type memoryUpload struct {
+	strings.Builder
+	bucket *memoryBucket
+	key    string
+}
+
+func (u *memoryUpload) Abort() error { return nil }
+
+func (u *memoryUpload) Commit() error {
+	u.bucket.mu.Lock()
+	defer u.bucket.mu.Unlock()
+	u.bucket.objects[u.key] = u.String()
+	return nil
+}
+
+// TestJournal_Bucket: an object has all entries since the one before, and those that nothing waits for come later.
+func TestJournal_Bucket(t *testing.T) {
+	bucket := &memoryBucket{objects: map[string]string{}}
+	cfg := durable.Config{Blobs: "s3://rows/runs", Keys: []encrypted.Key{key(t, 1)}, Buckets: remotefs.Buckets{
+		"s3": func(context.Context, remotefs.BucketObject, *http.Client) (remotefs.Bucket, error) {
+			return bucket, nil
+		},
+	}}
+	b := newBlobs(cfg)
+	for range 2 {
+		j := newJournal(t.Context(), b, "run/calls/0/0")
+		for i := range 9 {
+			if err := j.add(entry{Key: fmt.Sprint(i)}); err != nil {
+				t.Error(err)
+			}
+			if i%3 == 2 {
+				if err := j.sync(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		j.close()
+	}
+	found := ""
+	err := b.readJournals(t.Context(), "run/calls/0/0", func(e *entry) { found += e.Key })
+	if err != nil || found != "012345678012345678" || len(bucket.objects) != 6 {
+		t.Errorf("%d objects, entries %s, %v", len(bucket.objects), found, err)
 	}
 }

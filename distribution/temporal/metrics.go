@@ -12,7 +12,9 @@ import (
 )
 
 // metricLabels are the tags of the SDK that are labels. Others have too many values, or none.
-var metricLabels = []string{"activity_type", "failure_reason", "namespace", "operation", "poller_type", "status_code", "task_queue", "worker_type", "workflow_type"}
+var metricLabels = []string{
+	"activity_type", "failure_reason", "namespace", "operation", "poller_type", "status_code", "task_queue", "worker_type", "workflow_type",
+}
 
 // metricBuckets are the upper limits of times in seconds.
 var metricBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
@@ -79,7 +81,8 @@ func (m *metrics) Gauge(name string) client.MetricsGauge {
 // Timer returns a metric of the SDK, in seconds.
 func (m *metrics) Timer(name string) client.MetricsTimer {
 	return timer{vector(m, m.histograms, name, func() *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name + "_seconds", Help: help(name), Buckets: metricBuckets}, metricLabels)
+		opts := prometheus.HistogramOpts{Name: name + "_seconds", Help: help(name), Buckets: metricBuckets}
+		return prometheus.NewHistogramVec(opts, metricLabels)
 	}).WithLabelValues(m.values()...)}
 }
 

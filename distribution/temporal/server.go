@@ -96,7 +96,8 @@ func (s *Server) begin(ctx context.Context, job *runs.Job) (*engineRun, error) {
 	id := strings.Join([]string{"qtype", job.App.Spec().ID, job.Flow.ID, job.ID, strconv.FormatInt(job.Created.UnixNano(), 36)}, "-")
 	r := &engineRun{
 		cfg: s.cfg, batch: &batch.Config{Quiet: true}, client: s.client, codec: codec, app: job.App, flow: job.Flow, blobs: newBlobs(s.cfg),
-		workflow: id, queue: requestQueue(queueOf(job.App.Spec(), job.Flow, newSealer(s.cfg))), header: checkpoint.Header{Started: job.Created.Truncate(time.Second), Run: rand.Text(), Flow: job.Flow.ID},
+		workflow: id, queue: requestQueue(queueOf(job.App.Spec(), job.Flow, newSealer(s.cfg))),
+		header: checkpoint.Header{Started: job.Created.Truncate(time.Second), Run: rand.Text(), Flow: job.Flow.ID},
 	}
 	if r.plan, err = s.plan(ctx, r, job); err != nil {
 		return nil, err

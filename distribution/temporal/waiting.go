@@ -223,7 +223,8 @@ func fits(a *durable.Answer, r *durable.Request) error {
 	case r.Kind == durable.ClientTool && a.Result == nil && a.Error == "":
 		return fmt.Errorf("request %d needs the result of tool %s, as JSON", r.Number, r.Tool)
 	case size > maxRequest:
-		return fmt.Errorf("the answer to request %d has %d bytes, more than %d: run the tool on the workers (--client-tool)", r.Number, size, maxRequest)
+		return fmt.Errorf("the answer to request %d has %d bytes, more than %d: run the tool on the workers (--client-tool)",
+			r.Number, size, maxRequest)
 	}
 	return nil
 }

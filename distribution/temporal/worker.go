@@ -27,8 +27,12 @@ func (e Engine) Work(ctx context.Context, app *runtime.App, cfg durable.WorkerCo
 	}
 	defer c.Close()
 	failed := make(chan error, 1)
+	pollers := worker.PollerBehaviorAutoscalingOptions{InitialNumberOfPollers: 2}
 	options := worker.Options{
-		WorkerStopTimeout: cfg.Drain + stopTimeout, BackgroundActivityContext: context.WithoutCancel(ctx), // with observers and the audit log
+		WorkerStopTimeout:          cfg.Drain + stopTimeout,
+		BackgroundActivityContext:  context.WithoutCancel(ctx), // with observers and the audit log
+		ActivityTaskPollerBehavior: worker.NewPollerBehaviorAutoscaling(pollers),
+		WorkflowTaskPollerBehavior: worker.NewPollerBehaviorAutoscaling(pollers),
 		OnFatalError: func(err error) {
 			select {
 			case failed <- err:
@@ -48,8 +52,6 @@ func (e Engine) Work(ctx context.Context, app *runtime.App, cfg durable.WorkerCo
 		queue := queueOf(app.Spec(), flow, newSealer(cfg.Config))
 		for name, parallel := range map[string]int{queue: cfg.Parallel, requestQueue(queue): cfg.Requests} {
 			options.MaxConcurrentActivityExecutionSize, options.MaxConcurrentLocalActivityExecutionSize = parallel, parallel
-			options.ActivityTaskPollerBehavior = worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{InitialNumberOfPollers: 2})
-			options.WorkflowTaskPollerBehavior = worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{InitialNumberOfPollers: 2})
 			w := worker.New(c, name, options)
 			register(w, runner)
 			if err := w.Start(); err != nil {

@@ -201,7 +201,8 @@ func runWorkflow(ctx workflow.Context, p plan) (state, error) {
 	wait.Wait(ctx)
 	stored, end := workflow.NewDisconnectedContext(ctx)
 	defer end()
-	if err := workflow.Await(stored, func() bool { return workflow.AllHandlersFinished(stored) }); err != nil { // answers that are being stored
+	err := workflow.Await(stored, func() bool { return workflow.AllHandlersFinished(stored) }) // answers that are being stored
+	if err != nil {
 		return r.state, err
 	}
 	switch {
@@ -267,7 +268,8 @@ func (r *scheduler) runPartition(ctx workflow.Context, partition int) {
 		if made.Stopped != "" {
 			return // with too many failures
 		}
-		workflow.SetCurrentDetails(ctx, fmt.Sprintf("%d rows, %d failed, %d requests wait", r.state.Rows, r.state.Failed, len(r.state.Open)))
+		details := fmt.Sprintf("%d rows, %d failed, %d requests wait", r.state.Rows, r.state.Failed, len(r.state.Open))
+		workflow.SetCurrentDetails(ctx, details)
 		r.forget(partition)
 		r.countOutages(&made)
 		r.state.Next[partition]++
@@ -289,7 +291,8 @@ func (r *scheduler) countOutages(made *done) {
 		r.state.Outages = 0
 	}
 	if r.state.Outages += made.Outages; r.state.Outages >= batch.MaxOutages && r.plan.Request == nil && r.err == nil {
-		r.err = temporal.NewNonRetryableApplicationError(fmt.Sprintf("stopped: %d rows in a row failed: %s", r.state.Outages, made.Outage), outageError, nil)
+		text := fmt.Sprintf("stopped: %d rows in a row failed: %s", r.state.Outages, made.Outage)
+		r.err = temporal.NewNonRetryableApplicationError(text, outageError, nil)
 		r.cancel()
 	}
 }
@@ -347,11 +350,13 @@ func (r *scheduler) execute(ctx workflow.Context, partition, number int) workflo
 		summary = "the steps from the first batch step on"
 	}
 	if r.plan.Local && t.Tail == nil {
-		ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{StartToCloseTimeout: maxLocalTime, RetryPolicy: retry, Summary: summary})
+		local := workflow.LocalActivityOptions{StartToCloseTimeout: maxLocalTime, RetryPolicy: retry, Summary: summary}
+		ctx = workflow.WithLocalActivityOptions(ctx, local)
 		return workflow.ExecuteLocalActivity(ctx, activityName, t)
 	}
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: maxChunkTime, HeartbeatTimeout: r.plan.Heartbeat, WaitForCancellation: true, RetryPolicy: retry, Summary: summary,
+		StartToCloseTimeout: maxChunkTime, HeartbeatTimeout: r.plan.Heartbeat, WaitForCancellation: true, RetryPolicy: retry,
+		Summary: summary,
 	})
 	return workflow.ExecuteActivity(ctx, activityName, t)
 }

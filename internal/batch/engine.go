@@ -50,8 +50,9 @@ func (cfg *Config) Settings() map[string]string { return cfg.settings() }
 // MaxOutages is how many rows in succession an OutageCheck lets fail.
 const MaxOutages = maxOutageFailures
 
-// OutageCheck takes the results of rows in order and counts those that have failed in succession because a model rejects the credentials, or
-// a memory store is not usable or a server away for too long: all other rows would fail too.
+// OutageCheck takes the results of rows in order and counts those that have failed in succession because
+// a model rejects the credentials, or a memory store is not usable or a server away for too long: all other
+// rows would fail too.
 type OutageCheck struct{ limit failureLimit }
 
 // Add returns an error if MaxOutages rows have failed.

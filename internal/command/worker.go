@@ -117,14 +117,20 @@ func (w *workerCommand) run(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer status.close()
-	ctx = steps.WithObserver(ctx, status.metrics)
-	cfg := durable.WorkerConfig{Config: connection, Parallel: w.parallel, Requests: w.requests, Drain: w.drain, Approved: w.clients.User.Approved, ClientTools: w.clients.Handled,
-		Log: w.Err, Metrics: status.metrics.Registry(), Ready: func(queues []string, check func(context.Context) error) {
+	cfg := durable.WorkerConfig{
+		Config: connection, Parallel: w.parallel, Requests: w.requests, Drain: w.drain,
+		Approved: w.clients.User.Approved, ClientTools: w.clients.Handled, Log: w.Err,
+		Ready: func(queues []string, check func(context.Context) error) {
 			status.check.Store(&check)
 			if !w.log.Quiet {
 				fmt.Fprintln(w.Err, terminal.Clean("worker of "+app.Spec().ID+", task queues "+strings.Join(queues, ", ")))
 			}
-		}}
+		},
+	}
+	if w.metrics != "" {
+		cfg.Metrics = status.metrics.Registry()
+		ctx = steps.WithObserver(ctx, status.metrics)
+	}
 	if w.log.Quiet {
 		cfg.Log = io.Discard
 	}

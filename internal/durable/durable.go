@@ -53,14 +53,16 @@ type TLS struct {
 // WorkerConfig describes a worker.
 type WorkerConfig struct {
 	Config
-	Parallel    int                                                      // how many chunks are run at once
-	Requests    int                                                      // how many requests of servers are run at once
-	Metrics     prometheus.Registerer                                    // gets the metrics of Temporal's client; nil for none
-	Drain       time.Duration                                            // how long calls of models and tools may last when the worker stops
-	Approved    []string                                                 // ids of tools whose calls need no further approval
-	ClientTools []string                                                 // ids of client tools that the App has handlers for; others are requests of the run
-	Log         io.Writer                                                // for warnings and errors of Temporal's client; nil for none
-	Ready       func(queues []string, check func(context.Context) error) // called when the worker polls, with a check whether Temporal answers; may be nil
+	Parallel    int                   // how many chunks are run at once
+	Requests    int                   // how many requests of servers are run at once
+	Metrics     prometheus.Registerer // gets the metrics of Temporal's client; nil for none
+	Drain       time.Duration         // how long calls of models and tools may last when the worker stops
+	Approved    []string              // ids of tools whose calls need no further approval
+	ClientTools []string              // ids of client tools that the App has handlers for; others are requests of the run
+	Log         io.Writer             // for warnings and errors of Temporal's client; nil for none
+
+	// Ready is called when the worker polls, with a check whether Temporal answers. It may be nil.
+	Ready func(queues []string, check func(context.Context) error)
 }
 
 // The engines that run rows.

@@ -23,7 +23,7 @@ type Request struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
 	Schema    json.RawMessage `json:"schema,omitempty"`   // of the result of a client tool
-	InBlobs   bool            `json:"in_blobs,omitempty"` // the session, the arguments and the schema are in the blobs of the run, which were not read
+	InBlobs   bool            `json:"in_blobs,omitempty"` // the arguments are in the blobs of the run, which were not read
 	Key       string          `json:"-"`                  // the same when the row is repeated
 }
 

@@ -140,10 +140,7 @@ func TestTemporal_NewDocument(t *testing.T) {
 		t.Error(diff)
 	}
 	c.write("app.qtype.yaml", strings.Replace(former, "id: ask,", "id: enquire,", 1))
-	go func() {
-		status, _, stderr := c.qtype(append(run, "third.jsonl")...)
-		result <- fmt.Sprintf("%d\n%s", status, stderr)
-	}()
+	result = c.begin(append(run, "third.jsonl")...)
 	lost := c.awaitRun(durable.UnservedStatus)
 	if status, _, errs := c.qtype("runs", "cancel", lost.ID); status != 0 {
 		t.Errorf("cancel: %d\n%s", status, errs)

@@ -175,9 +175,9 @@ func (c *cluster) worker(args ...string) *exec.Cmd {
 }
 
 // history returns the messages of a session.
-func (c *cluster) history(dir, session string) string {
+func (c *cluster) history(dir, session string, flags ...string) string {
 	c.t.Helper()
-	cmd := c.command(c.t.Context(), "memory", "export", "app.qtype.yaml", "-m", "talk", "-s", session)
+	cmd := c.command(c.t.Context(), append([]string{"memory", "export", "app.qtype.yaml", "-m", "talk", "-s", session}, flags...)...)
 	cmd.Dir = dir
 	out, err := cmd.Output()
 	if err != nil {

@@ -43,7 +43,8 @@ func (f *Temporal) addSecurityTo(set *pflag.FlagSet) {
 	set.StringVar(&f.tls.Cert, "temporal-tls-cert", os.Getenv("TEMPORAL_TLS_CLIENT_CERT_PATH"), "`FILE` with the certificate of this client")
 	set.StringVar(&f.tls.Key, "temporal-tls-key", os.Getenv("TEMPORAL_TLS_CLIENT_KEY_PATH"), "`FILE` with its private key")
 	set.StringVar(&f.tls.ServerName, "temporal-tls-server-name", os.Getenv("TEMPORAL_TLS_SERVER_NAME"), "`NAME` that the certificate of Temporal must have (default: the host of the address)")
-	set.StringVar(&f.APIKeyFile, "temporal-api-key-file", os.Getenv("TEMPORAL_API_KEY_FILE"), "`FILE` with the API key of Temporal, which may be replaced while the program runs (default: TEMPORAL_API_KEY)")
+	set.StringVar(&f.APIKeyFile, "temporal-api-key-file", os.Getenv("TEMPORAL_API_KEY_FILE"),
+		"`FILE` with the API key of Temporal, which may be replaced while the program runs (default: TEMPORAL_API_KEY)")
 	set.StringVar(&f.keyFile, "temporal-key-file", os.Getenv("QTYPE_TEMPORAL_KEY_FILE"), "encrypt what Temporal and --blobs have with the key in `FILE` (32 random bytes in base64); more lines are former keys")
 }
 

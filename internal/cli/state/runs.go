@@ -98,7 +98,8 @@ files in the working directory and the folders in it. A local run that is comple
 
 func newRunsShow(s *cli.Streams) *cobra.Command {
 	r := newRunsCommand(s, "show ID", "Show a run: how many rows are finished, and what it waits for", cli.Arguments("the id of a run: qtype runs show ID"))
-	r.cmd.Flags().StringVar(&r.temporal.Blobs, "blobs", "", "`FOLDER` or address of a bucket of the run's workers, for large arguments that rows wait with")
+	r.cmd.Flags().StringVar(&r.temporal.Blobs, "blobs", "",
+		"`FOLDER` or address of a bucket of the run's workers, for large arguments that rows wait with")
 	format := cli.AddLineFormat(r.cmd)
 	return r.onRun(func(_ context.Context, run *durable.Run, _ durable.Config) error { return r.view(format).Show(run) })
 }

@@ -52,7 +52,7 @@ type storedRequest struct {
 	Detached    bool              `json:"detached,omitempty"`
 	Digest      string            `json:"digest,omitempty"`    // of the request, chosen by the client of the Manager
 	Fingerprint map[string]string `json:"fingerprint"`         // of the declarations of the flow
-	Delegated   bool              `json:"delegated,omitempty"` // an Engine has the rows: a server without it cannot continue the run, nor the reverse
+	Delegated   bool              `json:"delegated,omitempty"` // an Engine has the rows: only servers with one continue the run
 }
 
 // newStoredRequest returns what is stored of a request.
