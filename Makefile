@@ -45,8 +45,8 @@ vet: ## run go vet
 bench-memory: ## measure memories of SIZES=10,1000 sessions and messages on SQLite, PostgreSQL and Redis
 	QTYPE_SCALE=$${SIZES:-10,1000} $(GO) test -count 1 -timeout 120m -run TestScale -v ./internal/memory/storeurl
 
-measure-batches: ## compare a run of ROWS=100000 rows in batches with a normal one: output, price, memory
-	QTYPE_TEST_BATCH_ROWS=$${ROWS:-100000} $(GO) test -count 1 -timeout 0 -run TestRun_BatchesMeasured -v ./internal/command
+measure-batches: ## compare a run of ROWS=100000 rows in batches with a normal one: output, price, memory; and kill runs KILLS=100 times
+	QTYPE_TEST_BATCH_ROWS=$${ROWS:-100000} QTYPE_TEST_BATCH_KILLS=$${KILLS:-100} QTYPE_TEST_BATCH_KILL_ROWS=$${KILLROWS:-600} $(GO) test -count 1 -timeout 0 -run TestRun_BatchesMeasured -v ./internal/command
 
 chaos: ## kill, stop and freeze workers, Temporal and the store while ROWS=20000 rows run, on SQLite, PostgreSQL and Redis: what differs from a local run
 	QTYPE_CHAOS=$${ROWS:-20000} $(GO) test -count 1 -timeout 0 -run TestTemporal_Chaos -v ./distribution/cmd/qtype

@@ -56,15 +56,11 @@ func (a *App) newEmbedder(m *spec.EmbeddingModel) (model.Embedder, error) {
 func (a *App) HasBatches(m spec.ModelEntity) bool { return provider.HasBatches(m, a.opts.Parts.Models) }
 
 func (a *App) providerOptions(m *spec.Model) provider.Options {
-	opts := provider.Options{
-		Getenv: a.opts.Getenv, Key: a.opts.DocumentEnv, HTTP: a.opts.HTTP, Calls: connections(a.spec), Secret: a.secret, Policy: a.opts.Policy, Clients: a.opts.Parts.Models, Warn: a.opts.Warn, Forms: &a.models.forms, Traffic: &a.models.traffic, Flex: a.opts.Flex,
+	return provider.Options{
+		Getenv: a.opts.Getenv, Key: a.opts.DocumentEnv, HTTP: a.opts.HTTP, Calls: connections(a.spec), Secret: a.secret, Policy: a.opts.Policy, Clients: a.opts.Parts.Models, Warn: a.opts.Warn, Forms: &a.models.forms, Traffic: &a.models.traffic, Flex: a.opts.Flex, Batches: a.opts.Parts.inBatches,
 		Wrap:         func(c model.Chat) model.Chat { return observeChat(c, m) },
 		WrapEmbedder: func(e model.Embedder) model.Embedder { return observeEmbedder(e, m) },
 	}
-	if a.opts.Parts.waves != nil {
-		opts.Batches = a.opts.Parts.waves.Client
-	}
-	return opts
 }
 
 // add adds a model that build makes; join joins it with its fallbacks, and patient lets the whole wait for its servers.

@@ -3,10 +3,12 @@ package runtime
 import (
 	"context"
 	"maps"
+	"net/http"
 
 	indexstore "github.com/qtype-dev/qtype/index/store"
 	"github.com/qtype-dev/qtype/internal/memory/storeurl"
 	"github.com/qtype-dev/qtype/internal/model/provider"
+	"github.com/qtype-dev/qtype/internal/model/wire"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/sqldb"
 	"github.com/qtype-dev/qtype/internal/waves"
@@ -23,7 +25,7 @@ type Parts struct {
 	Buckets   remotefs.Buckets
 	Language  *spec.Language // has the declarations of parts that the program adds; nil for none
 
-	waves *waves.Run // of the context; nil to make all calls at once
+	inBatches func(m *spec.Model, api wire.Batches, next *http.Client) *http.Client // of the context; nil to make all calls at once
 }
 
 // CoreParts returns the tables of the core. The caller may add to them.
@@ -55,6 +57,6 @@ func WithParts(ctx context.Context, p Parts) context.Context {
 // PartsOf returns the parts of the program of a context; those of the core without WithParts.
 func PartsOf(ctx context.Context) Parts {
 	p, _ := ctx.Value(partsKey{}).(Parts)
-	p.waves = waves.Of(ctx)
+	p.inBatches = waves.ClientOf(ctx)
 	return p
 }

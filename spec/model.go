@@ -48,6 +48,8 @@ type Model struct {
 	RateLimit *RateLimit `yaml:"rate_limit"`
 	// CircuitBreaker configures when a server that fails is not called for a time.
 	CircuitBreaker *CircuitBreaker `yaml:"circuit_breaker"`
+	// Batch configures the batches of the provider, in which runs with --batch make the calls of the model.
+	Batch *ModelBatch `yaml:"batch"`
 	// Fallbacks name the models that are called, in this order, if this one fails.
 	Fallbacks []Ref[ModelEntity] `yaml:"fallbacks"`
 	// StructuredOutput is how a required form of the answer is requested: schema sends the provider a JSON schema, json_object requests any JSON object, prompt relies on the system message. auto uses the first of these that the server accepts, and remembers it while the process runs.
@@ -146,6 +148,17 @@ type RateLimit struct {
 	TokensPerMinute int `yaml:"tokens_per_minute" validate:"gt=0"`
 	// MaxWait is how long one call waits in total if the rate limit of the provider rejects it; then it fails. Calls of a model with fallbacks wait no longer than max_delay of retry.
 	MaxWait Duration `yaml:"max_wait" default:"10m" validate:"gt=0"`
+}
+
+// ModelBatch configures the batches of a provider, in which runs with --batch make the calls of a model.
+type ModelBatch struct {
+	Positioned
+	// Enabled is whether calls are made in batches; without, they are made at once, at the normal price.
+	Enabled bool `yaml:"enabled" default:"true"`
+	// MaxCalls is the number of calls in a batch, at most. The default is the limit of the provider.
+	MaxCalls int `yaml:"max_calls" validate:"gt=0"`
+	// MinCalls is the number of calls for which a batch is worth waiting: fewer are made at once, at the normal price. The default is 1, and 20 with --batch=auto.
+	MinCalls int `yaml:"min_calls" validate:"gt=0"`
 }
 
 // CircuitBreaker configures when a server that fails is not called for a time. Models of one server share it.

@@ -24,6 +24,7 @@ type Provider struct {
 	ModelIDRequired    bool           // `model_id` must be set: the provider does not know the document's ids
 	Tools              bool           // its chat models can call tools
 	Embeddings         bool           // it has embedding models
+	BatchEmbeddings    bool           // its batches can have calls of embedding models
 	EmbeddingProtocols []string       // forms of requests to its embedding models, one of which the catalogue must have for a model_id; empty for any name
 	NoChat             bool           // it has no chat models
 	PromptCache        bool           // prompts are cached by markers in requests, which prompt_cache: none leaves out
@@ -117,12 +118,12 @@ func providerRows() []Provider {
 	keys, forms := []string{"api_key", "bearer_token"}, []string{"schema", "json_object"}
 	return []Provider{
 		{
-			Name: "openai", Doc: "OpenAI, and every server that speaks its protocol", Client: NativeClient, Caching: &PromptCaching{Minimum: 1024, Block: 128}, Forms: forms, Tools: true, Embeddings: true, ModelKeys: []string{"api"},
+			Name: "openai", Doc: "OpenAI, and every server that speaks its protocol", Client: NativeClient, Caching: &PromptCaching{Minimum: 1024, Block: 128}, Forms: forms, Tools: true, Embeddings: true, BatchEmbeddings: true, ModelKeys: []string{"api", "batch"},
 			Key: ServiceKey, KeyEnv: []string{"OPENAI_API_KEY"}, Auths: keys,
 			BaseURL: "https://api.openai.com/v1", BaseURLEnv: "OPENAI_BASE_URL", BaseURLOldEnv: "OPENAI_API_BASE", BaseURLDoc: "the address before `/chat/completions`: OpenAI's, or that of any compatible server",
 		},
 		{
-			Name: "anthropic", Doc: "Anthropic's Messages API", Client: NativeClient, Caching: &PromptCaching{Minimum: 1024, Block: 1, Writes: true}, Forms: forms[:1], PromptCache: true, Tools: true,
+			Name: "anthropic", Doc: "Anthropic's Messages API", Client: NativeClient, ModelKeys: []string{"batch"}, Caching: &PromptCaching{Minimum: 1024, Block: 1, Writes: true}, Forms: forms[:1], PromptCache: true, Tools: true,
 			Key: ServiceKey, KeyEnv: []string{"ANTHROPIC_API_KEY"}, Auths: keys,
 			BaseURL: "https://api.anthropic.com", BaseURLEnv: "ANTHROPIC_BASE_URL", BaseURLDoc: "the address before `/v1/messages`",
 		},
@@ -132,7 +133,7 @@ func providerRows() []Provider {
 			BaseURL: "https://bedrock-runtime.REGION.amazonaws.com", BaseURLEnv: "AWS_ENDPOINT_URL_BEDROCK_RUNTIME", BaseURLDoc: "the address before `/model`, such as that of a VPC endpoint",
 		},
 		{
-			Name: "azure-openai", Doc: "Azure OpenAI", Client: NativeClient, Caching: &PromptCaching{Minimum: 1024, Block: 128}, Forms: forms, Tools: true, Embeddings: true, ModelKeys: []string{"api", "api_version", "deployment"},
+			Name: "azure-openai", Doc: "Azure OpenAI", Client: NativeClient, Caching: &PromptCaching{Minimum: 1024, Block: 128}, Forms: forms, Tools: true, Embeddings: true, ModelKeys: []string{"api", "api_version", "batch", "deployment"},
 			Key: CloudIdentity, KeyEnv: []string{"AZURE_OPENAI_API_KEY"}, Auths: append([]string{"azure"}, keys...),
 			BaseURL: "https://RESOURCE.openai.azure.com", BaseURLEnv: "AZURE_OPENAI_ENDPOINT", BaseURLDoc: "the endpoint of the resource, before `/openai`; required without the variable",
 		},
@@ -142,12 +143,12 @@ func providerRows() []Provider {
 			BaseURL: "https://REGION-aiplatform.googleapis.com", BaseURLEnv: "GOOGLE_VERTEX_BASE_URL", BaseURLDoc: "the address before `/v1/projects`",
 		},
 		{
-			Name: "google-ai", Doc: "Google's Gemini API", Client: NativeClient, Caching: &PromptCaching{Minimum: 1024, Block: 1}, ModelIDRequired: true, Forms: forms, Tools: true, Embeddings: true,
+			Name: "google-ai", Doc: "Google's Gemini API", Client: NativeClient, ModelKeys: []string{"batch"}, Caching: &PromptCaching{Minimum: 1024, Block: 1}, ModelIDRequired: true, Forms: forms, Tools: true, Embeddings: true,
 			Key: ServiceKey, KeyEnv: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, Auths: keys,
 			BaseURL: "https://generativelanguage.googleapis.com", BaseURLEnv: "GOOGLE_GEMINI_BASE_URL", BaseURLDoc: "the address before `/v1beta/models`",
 		},
 		{
-			Name: "mistral", Doc: "Mistral's own service", Client: NativeClient, ModelIDRequired: true, Forms: forms, Tools: true, Embeddings: true,
+			Name: "mistral", Doc: "Mistral's own service", Client: NativeClient, BatchEmbeddings: true, ModelKeys: []string{"batch"}, ModelIDRequired: true, Forms: forms, Tools: true, Embeddings: true,
 			Key: ServiceKey, KeyEnv: []string{"MISTRAL_API_KEY"}, Auths: keys,
 			BaseURL: "https://api.mistral.ai/v1", BaseURLDoc: "the address before `/chat/completions`",
 		},

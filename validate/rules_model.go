@@ -203,7 +203,7 @@ func embeddingAsChatModel() rule {
 
 func unsupportedModelKey() rule {
 	return rule{code: "QT465", title: "key of a model that its provider does not have",
-		doc: "Some keys apply to certain providers only: api to openai and azure-openai, deployment and api_version to azure-openai. An embedding model has no api.",
+		doc: "Some keys apply to certain providers only: api to openai and azure-openai, deployment and api_version to azure-openai, batch to providers whose batches runs can use. An embedding model has no api, and a batch only where batches have embeddings.",
 		sample: sample{text: `
 id: example
 models:
@@ -219,7 +219,7 @@ models:
 				case !written || !known:
 				case !slices.Contains(row.ModelKeys, key):
 					p.report(fieldKey(m, key), "the provider %s does not support %s", row.Name, key)
-				case embeds && key == "api":
+				case embeds && (key == "api" || key == "batch" && !row.BatchEmbeddings):
 					p.report(fieldKey(m, key), "the embedding model %q has no %s", base.ID, key)
 				}
 			}

@@ -47,10 +47,10 @@ func (j *job) openWaves(ctx context.Context, models []model.Info) error {
 	j.waves = &waveProgress{job: j}
 	j.Waves.Report = j.waves.report
 	made := j.Waves.Models()
-	if err := j.noteOthers("batches", models, func(m model.Info) bool { return made[m.ID] }, provider.WhyAtOnce); err != nil {
+	if err := j.noteOthers("batches", models, func(m model.Info) bool { return made[m.ID] }, j.whyAtOnce); err != nil {
 		return err
 	}
-	if j.in.total == 1 {
+	if j.in.total == 1 && j.Waves.Least <= 1 {
 		fmt.Fprintln(j.Streams.Err, "note: the run has one row, which waits for a batch of its own")
 	}
 	if !j.Restart && !j.Cancel || !j.Waves.Exists() {
@@ -68,6 +68,18 @@ func (j *job) openWaves(ctx context.Context, models []model.Info) error {
 		j.Waves.Report(line)
 	}
 	return j.Waves.Remove()
+}
+
+// whyAtOnce returns why calls of a model are made at once; empty if its provider has no batches.
+func (j *job) whyAtOnce(m model.Info) string {
+	for _, doc := range j.app.Spec().Documents() {
+		for _, declared := range doc.Models {
+			if declared.Base().ID == m.ID {
+				return provider.WhyAtOnce(declared)
+			}
+		}
+	}
+	return ""
 }
 
 // checkFlex checks that models have the tier flex, if it is requested.
@@ -94,7 +106,7 @@ func (j *job) noteOthers(what string, models []model.Info, has func(model.Info) 
 		}
 	}
 	switch {
-	case len(others) == len(models):
+	case len(others) == len(models) && (j.Waves == nil || j.Waves.Least <= 1):
 		return fmt.Errorf("--batch: no model of the flow has %s: %s", what, textfmt.List(others))
 	case len(others) > 0:
 		fmt.Fprintf(j.Streams.Err, "note: calls of these models are made at once, at the normal price: %s\n", terminal.Clean(strings.Join(others, ", ")))
@@ -140,8 +152,9 @@ func (j *job) runWaves(ctx context.Context, sum *summary) error {
 type wavePasses struct {
 	job    *job
 	events *passEvents
-	rows   int // results of the newest pass
-	atOnce int // passes that have made calls at once, since batches took too long
+	rows   int             // results of the newest pass
+	atOnce int             // passes that have made calls at once, since batches took too long
+	few    map[string]bool // models whose calls are made at once in the next pass, as they are few
 
 	mu  sync.Mutex
 	all runtime.Spent // by all passes
@@ -225,17 +238,27 @@ func (p *wavePasses) newPass() *waves.Pass {
 	if p.atOnce > 0 {
 		return p.job.Waves.NewFinish()
 	}
-	return p.job.Waves.NewPass(false)
+	return p.job.Waves.NewFew(p.few)
 }
 
 // next makes the calls that the last pass has noted: in a wave, or at once in the next pass if batches take too long.
-func (p *wavePasses) next(ctx context.Context, suspended int) error {
+func (p *wavePasses) next(ctx context.Context, suspended int) (err error) {
 	j := p.job
 	switch {
 	case p.atOnce > 0: // the calls that are left have failed for a time
 		p.atOnce++
 		return j.Waves.Pause(ctx, p.atOnce)
 	case !j.Finish.isDue(suspended, p.rows):
+		before := len(p.few)
+		if p.few, err = j.Waves.Few(); err != nil {
+			return err
+		}
+		if len(p.few) > 0 {
+			if before > 0 { // the calls may have failed for a time
+				return j.Waves.Pause(ctx, 0)
+			}
+			return nil
+		}
 		if err := p.send(ctx); !errors.Is(err, waves.ErrLate) {
 			return err
 		}

@@ -165,6 +165,21 @@ func TestRun_Batches(t *testing.T) {
 		documents["agent/"+provider] = withProvider(agent, provider)
 	}
 	for name, document := range documents {
+		var atOnce *batchtest.Server
+		var want, plain, tools string
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			writeQuestions(t, rows, sessions)
+			atOnce = batchtest.New(1, batchtest.Faults{}, batchtest.Deterministic)
+			at := httptest.NewServer(atOnce)
+			defer at.Close()
+			var err error
+			if want, _, err = wavesRun(t, document, at.URL, 4, nil, batch.Config{}); !errors.Is(err, batch.ErrRowsFailed) || want == "" {
+				t.Fatalf("the run without batches: %v\n%s", err, want)
+			}
+			called, _ := os.ReadFile("calls.txt")
+			plain, tools = at.URL, string(called)
+		})
 		for kind, faults := range map[string]batchtest.Faults{
 			"plain":     {Polls: 2},
 			"disorder":  {Shuffled: true, Duplicates: true, CutOff: true},
@@ -182,15 +197,6 @@ func TestRun_Batches(t *testing.T) {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				t.Chdir(t.TempDir())
 				writeQuestions(t, rows, sessions)
-				atOnce := batchtest.New(1, batchtest.Faults{}, batchtest.Deterministic)
-				plain := httptest.NewServer(atOnce)
-				defer plain.Close()
-				want, _, err := wavesRun(t, document, plain.URL, 4, nil, batch.Config{})
-				if !errors.Is(err, batch.ErrRowsFailed) || want == "" {
-					t.Fatalf("the run without batches: %v\n%s", err, want)
-				}
-				tools, _ := os.ReadFile("calls.txt")
-				testkit.Must(t, errors.Join(os.RemoveAll("calls.txt"), os.RemoveAll(".qtype")))
 				server := batchtest.New(7, faults, batchtest.Deterministic)
 				at := httptest.NewServer(server)
 				defer at.Close()
@@ -198,7 +204,7 @@ func TestRun_Batches(t *testing.T) {
 				if !errors.Is(err, batch.ErrRowsFailed) {
 					t.Fatalf("%v\n%s", err, errs)
 				}
-				if diff := cmp.Diff(strings.ReplaceAll(want, plain.URL, at.URL), got); diff != "" {
+				if diff := cmp.Diff(strings.ReplaceAll(want, plain, at.URL), got); diff != "" {
 					t.Errorf("%s\n%s", diff, errs)
 				}
 				if diff := cmp.Diff(atOnce.Bodies(), server.Bodies()); diff != "" {
@@ -263,7 +269,7 @@ func TestRun_BatchesKilled(t *testing.T) {
 // killAndResume starts processes of TestRun_BatchesKilled until one ends. The first ones are killed.
 func killAndResume(t *testing.T, server *batchtest.Server, variable string) {
 	t.Helper()
-	const kills = 8
+	const kills = 5
 	random := rand.New(rand.NewPCG(5, 5))
 	for killed := 0; ; killed++ {
 		ctx, kill := context.WithCancel(t.Context())
@@ -512,6 +518,106 @@ func TestRun_BatchesMalformed(t *testing.T) {
 	out, errs, err := wavesRun(t, strings.Replace(agent, "tools: [count], ", "", 1), at.URL, 4, newWaves(), batch.Config{})
 	if !errors.Is(err, batch.ErrRowsFailed) || strings.Count(out, `"reply":"answer `) != 5 || strings.Count(out, "HTTP 400: malformed") != 5 {
 		t.Errorf("%v\n%s\n%s", err, out, errs)
+	}
+}
+
+// TestRun_BatchesMalformedUnnamed: a provider that does not say for which calls it refuses batches gets smaller ones, until
+// only those calls have failed.
+func TestRun_BatchesMalformedUnnamed(t *testing.T) {
+	for _, provider := range []string{"openai", "azure", "mistral", "google"} {
+		t.Run(provider, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			rows := "question\n" + strings.Repeat("right\n", 30) + "malformed\n" + strings.Repeat("right\n", 20) + "malformed\n"
+			testkit.Must(t, os.WriteFile("in.csv", []byte(rows), 0o600))
+			server := batchtest.New(3, batchtest.Faults{Unnamed: true}, batchtest.Deterministic)
+			at := httptest.NewServer(server)
+			defer at.Close()
+			out, errs, err := wavesRun(t, singleCall(provider), at.URL, 4, newWaves(), batch.Config{})
+			for range 9 {
+				if err == nil || !strings.Contains(err.Error(), "the provider refuses batches") {
+					break
+				}
+				// The call that was tried alone is a malformed one.
+				out, errs, err = wavesRun(t, singleCall(provider), at.URL, 4, newWaves(), batch.Config{Resume: true})
+			}
+			calls, twice := server.Paid()
+			_, batches := server.Made()
+			if !errors.Is(err, batch.ErrRowsFailed) || strings.Count(out, `"reply":"answer `) != 50 || strings.Count(out, "HTTP 400: ") != 2 || calls != 50 || twice > 0 || batches > 40 {
+				t.Errorf("%v: %d calls paid, %d twice, %d batches\n%s", err, calls, twice, batches, errs)
+			}
+		})
+	}
+}
+
+// TestRun_BatchesAllRefused: a provider that refuses all batches ends the run after a few, and no row has failed for that:
+// its calls can be made at once.
+func TestRun_BatchesAllRefused(t *testing.T) {
+	t.Chdir(t.TempDir())
+	writeQuestions(t, 40, 8)
+	server := batchtest.New(3, batchtest.Faults{Refused: true}, batchtest.Deterministic)
+	at := httptest.NewServer(server)
+	defer at.Close()
+	_, errs, err := wavesRun(t, singleCall("openai"), at.URL, 4, newWaves(), batch.Config{})
+	if _, batches := server.Made(); err == nil || !strings.Contains(err.Error(), "the provider refuses batches of model first: malformed; --resume sends the calls again, and with --finish-after 1s makes them at once") || batches != 2 {
+		t.Fatalf("%v: %d batches\n%s", err, batches, errs)
+	}
+	out, errs, err := wavesRun(t, singleCall("openai"), at.URL, 4, newWaves(), batch.Config{Resume: true, Finish: batch.Finish{After: time.Nanosecond}})
+	if made, _ := server.Made(); !errors.Is(err, batch.ErrRowsFailed) || strings.Count(out, `"reply":"answer `) != 39 || made != 40 {
+		t.Errorf("%v: %d calls at once\n%s", err, made, errs)
+	}
+}
+
+// TestRun_BatchesFew: calls that are fewer than a batch is worth waiting for are made at once, those of other waves are not.
+func TestRun_BatchesFew(t *testing.T) {
+	t.Chdir(t.TempDir())
+	writeQuestions(t, 40, 16) // waves of 16, 16 and 8 calls, of which one is refused
+	plain := httptest.NewServer(batchtest.New(1, batchtest.Faults{}, batchtest.Deterministic))
+	defer plain.Close()
+	want, _, err := wavesRun(t, severalSteps, plain.URL, 4, nil, batch.Config{})
+	if !errors.Is(err, batch.ErrRowsFailed) {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		settings string // of the model first
+		least    int
+		atOnce   int // of its calls
+	}{
+		"auto":     {"", 10, 8},
+		"declared": {"batch: {min_calls: 10}, ", 0, 8},
+		"wins":     {"batch: {min_calls: 5}, ", 10, 0},
+		"disabled": {"batch: {enabled: false}, ", 0, 40},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testkit.Must(t, errors.Join(os.RemoveAll("out.jsonl"), os.RemoveAll(".qtype")))
+			server := batchtest.New(3, batchtest.Faults{}, batchtest.Deterministic)
+			at := httptest.NewServer(server)
+			defer at.Close()
+			sent := newWaves()
+			sent.Least = test.least
+			document := strings.Replace(severalSteps, "model_id: gpt-4.1,", "model_id: gpt-4.1, "+test.settings, 1)
+			got, errs, err := wavesRun(t, document, at.URL, 4, sent, batch.Config{})
+			if diff := cmp.Diff(strings.ReplaceAll(want, plain.URL, at.URL), got); diff != "" || !errors.Is(err, batch.ErrRowsFailed) {
+				t.Errorf("%v\n%s\n%s", err, diff, errs)
+			}
+			made := strings.Count(strings.Join(server.AtOnce(), "\n"), `"gpt-4.1"`)
+			if _, twice := server.Paid(); made != test.atOnce || twice > 0 {
+				t.Errorf("%d calls at once, %d twice\n%s", made, twice, errs)
+			}
+		})
+	}
+}
+
+// TestRun_BatchesDeclared: a model limits the calls of its batches.
+func TestRun_BatchesDeclared(t *testing.T) {
+	t.Chdir(t.TempDir())
+	writeQuestions(t, 40, 40)
+	server := batchtest.New(3, batchtest.Faults{}, batchtest.Deterministic)
+	at := httptest.NewServer(server)
+	defer at.Close()
+	document := strings.Replace(singleCall("openai"), "model_id: gpt-4.1,", "model_id: gpt-4.1, batch: {max_calls: 7},", 1)
+	_, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{})
+	if _, batches := server.Made(); !errors.Is(err, batch.ErrRowsFailed) || batches != 6 {
+		t.Errorf("%v: %d batches\n%s", err, batches, errs)
 	}
 }
 

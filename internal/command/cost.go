@@ -18,6 +18,7 @@ type costCommand struct {
 	*cli.Streams
 	qtype.EstimateConfig
 	format     *cli.EnumFlag
+	batch      *cli.EnumFlag
 	limit      float64
 	worstLimit float64
 	clients    *appflags.Clients
@@ -30,7 +31,7 @@ type costCommand struct {
 const defaultSample = 20
 
 func newCost(s *cli.Streams) *cobra.Command {
-	k := &costCommand{Streams: s, clients: appflags.NewClients(s), format: cli.NewEnumFlag("text", "json")}
+	k := &costCommand{Streams: s, clients: appflags.NewClients(s), format: cli.NewEnumFlag("text", "json"), batch: cli.NewEnumFlag("", batchAlways, batchFlex)}
 	c := &cobra.Command{
 		Use:   "cost APP",
 		Short: "Estimate the tokens and the cost of a run",
@@ -56,7 +57,8 @@ worst case is what context windows and the budget of the flow allow.`,
 		f.StringVarP(&k.Flow, "flow", "f", "", "`ID` of the flow (default: the first one)")
 		f.Int64Var(&k.Rows, "rows", 0, "rows of the run (default: those of the file)")
 		f.IntVar(&k.Sample, "sample", defaultSample, "estimate from the first `N` rows")
-		f.BoolVar(&k.Batch, "batch", false, "also estimate a run with --batch: its price and its waves")
+		k.batch.AddTo(c, "batch", "", "also estimate a run with --batch, its price and its waves, or with --batch=flex")
+		f.Lookup("batch").NoOptDefVal = batchAlways
 		f.IntVar(&k.OutputTokens, "output-tokens", 0, "tokens of each answer (default: those of the mock's answer, or 200)")
 	})
 	cli.AddFlags(f, "Report", func() {
@@ -93,7 +95,7 @@ func (k *costCommand) run(ctx context.Context, path string) error {
 	if err := k.check(); err != nil {
 		return err
 	}
-	k.In = k.Streams.In
+	k.In, k.Batch, k.Flex = k.Streams.In, k.batch.Value == batchAlways, k.batch.Value == batchFlex
 	r, err := qtype.Estimate(ctx, path, k.EstimateConfig, k.access.Options(qtype.WithLog(func(string) {}), qtype.WithOptionsFor(k.clients.Options))...)
 	if err != nil {
 		return err

@@ -40,14 +40,18 @@ type runCommand struct {
 	access   appflags.Access
 }
 
-// The values of --batch: calls in batches, and calls at once by the tier flex.
+// The values of --batch: calls in batches, calls in batches where these have enough calls, and calls at once by the tier flex.
 const (
-	batchAuto = "auto"
-	batchFlex = "flex"
+	batchAlways = "always"
+	batchAuto   = "auto"
+	batchFlex   = "flex"
 )
 
+// leastCalls is the number of calls for which --batch=auto waits for a batch.
+const leastCalls = 20
+
 func newRun(s *cli.Streams) *cobra.Command {
-	r := &runCommand{Streams: s, clients: appflags.NewClients(s), format: cli.NewEnumFlag("", "table", "text", "jsonl", "json", "csv", "tsv"), engine: cli.NewEnumFlag("local", "temporal"), batch: cli.NewEnumFlag("", batchAuto, batchFlex)}
+	r := &runCommand{Streams: s, clients: appflags.NewClients(s), format: cli.NewEnumFlag("", "table", "text", "jsonl", "json", "csv", "tsv"), engine: cli.NewEnumFlag("local", "temporal"), batch: cli.NewEnumFlag("", batchAlways, batchAuto, batchFlex)}
 	c := &cobra.Command{
 		Use:   "run APP",
 		Short: "Run a flow once, or over every row of a file",
@@ -94,8 +98,8 @@ func (r *runCommand) addTo(c *cobra.Command) {
 		f.BoolVar(&r.Restart, "restart", false, "discard an interrupted run and start over")
 	})
 	cli.AddFlags(f, "Engine", func() {
-		r.batch.AddTo(c, "batch", "", "make the calls of models in batches of their providers, which cost half and take minutes or hours (with -I and -o); --batch=flex makes them at once, by a cheaper tier of service (with -I)")
-		f.Lookup("batch").NoOptDefVal = batchAuto
+		r.batch.AddTo(c, "batch", "", "make the calls of models in batches of their providers, which cost half and take minutes or hours (with -I and -o); --batch=auto makes them at once where a batch would have few, and --batch=flex makes all at once, by a cheaper tier of service (with -I)")
+		f.Lookup("batch").NoOptDefVal = batchAlways
 		f.BoolVar(&r.Detach, "detach", false, "with --batch, end with status 3 when the batches are sent; --resume collects the answers")
 		f.StringVar(&r.finish, "finish-after", "", "with --batch, make the calls that are left at once after a `TIME` (2h), or when so many rows (100), or such a share of them (5%), are left")
 		f.BoolVar(&r.Cancel, "cancel", false, "with --batch, cancel the batches of an interrupted run at their providers, and end")
@@ -146,8 +150,13 @@ func (r *runCommand) check() error {
 			return err
 		}
 	}
-	if r.Flex = r.batch.Value == batchFlex; r.batch.Value == batchAuto {
-		r.Waves = waves.New(r.Output + waves.Suffix)
+	switch r.batch.Value {
+	case batchAlways, batchAuto:
+		if r.Waves = waves.New(r.Output + waves.Suffix); r.batch.Value == batchAuto {
+			r.Waves.Least = leastCalls
+		}
+	case batchFlex:
+		r.Flex = true
 	}
 	if r.InputFile == "" && !r.flags.Changed("outage") { // a person waits for the answer
 		r.Outage = 0

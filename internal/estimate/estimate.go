@@ -23,7 +23,6 @@ import (
 	"github.com/qtype-dev/qtype/internal/index/embedded"
 	"github.com/qtype-dev/qtype/internal/mediafile"
 	"github.com/qtype-dev/qtype/internal/model/mock"
-	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/model"
@@ -40,6 +39,7 @@ type Config struct {
 	Sample       int       // rows that are run with mock models
 	Rows         int64     // rows of the run; 0 for those of the data
 	Batch        bool      // calls are made in batches of the providers
+	Flex         bool      // calls are made by the tier flex
 	OutputTokens int       // tokens of each answer, at most MaxOutputTokens; 0 for those of mock answers
 	In           io.Reader // the rows of standard input
 }
@@ -66,7 +66,7 @@ type Report struct {
 	Worst    Worst       `json:"worst"`              // what the run can cost at most
 	Unpriced []string    `json:"unpriced,omitempty"` // models without prices, which are not part of the money
 	Rankers  []string    `json:"rankers,omitempty"`  // models of rerankers with prices: only the worst case has them, because searches find nothing
-	Batch    *Batch      `json:"batch,omitempty"`    // what batches change; nil without --batch, or if no row of the sample could be estimated
+	Batch    *Batch      `json:"batch,omitempty"`    // what batches, or the tier flex, change; nil without --batch, or if no row of the sample could be estimated
 	// OverBudget is why the budget of the flow ends the run, by what is expected; empty if it does not.
 	OverBudget string `json:"over_budget,omitempty"`
 }
@@ -92,7 +92,7 @@ type ModelCost struct {
 	Priced bool   `json:"priced"`
 	Prices string `json:"prices,omitempty"` // where the prices are from: DeclaredPrices, BuiltinPrices or UserPrices; empty for none
 	Amount
-	inBatch float64 // the money, in batches where the model has them
+	inBatch float64 // the money, in batches or by the tier flex where the model has them
 }
 
 func (a *Amount) add(b Amount) {
@@ -112,8 +112,8 @@ func Run(ctx context.Context, cfg Config, open func(runtime.Mocks, *http.Client)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, app.Close(context.WithoutCancel(ctx))) }()
-	if cfg.Batch {
-		dry.waves = newWaves(app)
+	if cfg.Batch || cfg.Flex {
+		dry.waves = newWaves(app, cfg.Flex)
 	}
 	dry.decoders = app.Spec().Decoders()
 	dry.sources = priceSources(app.Spec())
@@ -147,7 +147,7 @@ func Run(ctx context.Context, cfg Config, open func(runtime.Mocks, *http.Client)
 	dry.total(r)
 	r.addRankers(flow)
 	expected := r.Expected
-	if cfg.Batch && expected != nil {
+	if dry.waves != nil && expected != nil {
 		if r.Batch, err = dry.waves.report(r, flow); err != nil {
 			return nil, err
 		}
@@ -342,8 +342,7 @@ func (c *call) End(r *steps.OperationResult) {
 	}
 	m.add(Amount{1, float64(used.Input), float64(used.Output), money})
 	if c.waves.has(c.model) {
-		used.Tier = catalogue.TierBatch
-		m.inBatch += used.Charge(provider.BatchPrices(c.prices), time.Now())
+		m.inBatch += c.waves.charge(used, c.prices)
 	} else {
 		m.inBatch += money
 	}

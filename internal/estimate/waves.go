@@ -7,17 +7,22 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
+	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// Batch is what changes if calls are made in batches of the providers.
+// Batch is what changes if calls are made in batches of the providers, or by the tier flex.
 type Batch struct {
 	Money  float64  `json:"money"`             // expected
-	Waves  int64    `json:"waves"`             // one after the other
-	AtOnce []string `json:"at_once,omitempty"` // models without batches, which cost what they cost otherwise
+	Flex   bool     `json:"flex,omitempty"`    // by the tier flex, at once
+	Waves  int64    `json:"waves"`             // one after the other; 0 with Flex
+	AtOnce []string `json:"at_once,omitempty"` // models without batches, or the tier, which cost what they cost otherwise
 	Notes  []string `json:"notes,omitempty"`   // why the run gains little
 }
 
@@ -26,21 +31,32 @@ const manyWaves = 24
 
 // waves finds out how many calls wait for each other. A nil *waves counts nothing. It is safe for concurrent use.
 type waves struct {
-	models map[string]bool // by their ids: those with batches
+	models map[string]bool // by their ids: those with batches, or the tier flex
+	flex   bool
 
 	mu       sync.Mutex
 	calls    map[string]int64 // by the ids of steps: calls in batches for one row, at most
 	sessions map[string]int64 // the rows of each session
 }
 
-func newWaves(app *runtime.App) *waves {
-	w := &waves{models: map[string]bool{}, calls: map[string]int64{}, sessions: map[string]int64{}}
+func newWaves(app *runtime.App, flex bool) *waves {
+	w := &waves{models: map[string]bool{}, flex: flex, calls: map[string]int64{}, sessions: map[string]int64{}}
 	for _, doc := range app.Spec().Documents() {
 		for _, m := range doc.Models {
-			w.models[m.Base().ID] = app.HasBatches(m)
+			w.models[m.Base().ID] = flex && provider.HasFlex(m.Base()) || !flex && app.HasBatches(m)
 		}
 	}
 	return w
+}
+
+// charge returns what a call costs.
+func (w *waves) charge(used model.Usage, prices *catalogue.Prices) float64 {
+	if w.flex {
+		used.Tier = catalogue.TierFlex
+		return used.Charge(prices, time.Now())
+	}
+	used.Tier = catalogue.TierBatch
+	return used.Charge(provider.BatchPrices(prices), time.Now())
 }
 
 // has reports whether calls of a model are made in batches.
@@ -94,7 +110,10 @@ func (w *waves) number(flow *spec.Flow) (n, turns int64) {
 
 // report returns what batches change. It is an error if no model of the flow has them, as in a run.
 func (w *waves) report(r *Report, flow *spec.Flow) (*Batch, error) {
-	b := &Batch{}
+	b, what := &Batch{Flex: w.flex}, "batches"
+	if w.flex {
+		what = "the tier flex"
+	}
 	for _, m := range r.Models {
 		b.Money += m.inBatch
 		if !w.models[m.ID] {
@@ -102,7 +121,10 @@ func (w *waves) report(r *Report, flow *spec.Flow) (*Batch, error) {
 		}
 	}
 	if len(b.AtOnce) == len(r.Models) {
-		return nil, fmt.Errorf("--batch: no model of flow %s has batches", flow.ID)
+		return nil, fmt.Errorf("--batch: no model of flow %s has %s", flow.ID, what)
+	}
+	if w.flex {
+		return b, nil
 	}
 	n, turns := w.number(flow)
 	if b.Waves = n; n >= manyWaves {

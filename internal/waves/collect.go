@@ -157,61 +157,83 @@ func (r *Run) end(b *batch, message string) (again int, err error) {
 	return again, err
 }
 
+// The states of batches that the provider has refused as a whole, instead of its word.
+const (
+	stateFull    = "full"    // it has too many calls waiting, or the batch is too large
+	stateRefused = "refused" // for another reason, which is that of no call
+)
+
+// refusedError reports a provider that refuses batches of a model, whatever their calls are.
+type refusedError struct{ model, message string }
+
+// Error says what the provider says.
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("the provider refuses batches of model %s: %s; --resume sends the calls again, and with --finish-after 1s makes them at once", e.model, e.message)
+}
+
 // refused ends a batch that the provider has refused as a whole, or not created. It costs nothing. Calls that the
-// provider names have failed, and the others are sent again; if it names none, all have failed.
+// provider names have failed, and the others are sent again: in smaller batches if it names none, until one of a single
+// call is refused, which then is the reason if the provider has made other batches of the model.
 func (r *Run) refused(b *batch, api *modelBatches, why *wire.BatchFailed) error {
-	if b.count == 1 && b.remote == "" && !why.Full { // it was the one for which batches were too large
-		r.mu.Lock()
-		api.most = 0
-		r.mu.Unlock()
-	}
-	if why.Full {
-		r.mu.Lock()
-		api.most = max(b.count/2, 1)
+	most, failed := max(b.count/2, 1), 0
+	var refuses bool // the provider refuses batches of the model
+	if b.state = stateRefused; why.Full {
+		b.state = stateFull
 		if b.remote != "" { // otherwise it was too large, also for an idle provider
-			api.hold = time.Now().Add(min(holdTime, 4*r.Poll(20)))
+			r.mu.Lock()
+			api.hold, api.limits.Calls = time.Now().Add(min(holdTime, 4*r.Poll(20))), most
+			r.mu.Unlock()
 		}
-		r.mu.Unlock()
 	}
-	message := func(text string) []byte {
-		body, _ := json.Marshal(map[string]any{"error": map[string]string{"message": text, "type": "invalid_request_error"}}) // texts always encode
-		return body
-	}
-	failed := 0
-	err := r.change(func(tx *sql.Tx) error {
-		failed = 0
-		if why.Full { // no call was made
-			_, err := tx.ExecContext(context.Background(), "UPDATE calls SET tries = 1 WHERE batch = ?", b.id)
+	message, _ := json.Marshal(map[string]any{"error": map[string]string{"message": why.Message, "type": "invalid_request_error"}}) // texts always encode
+	err := r.change(func(tx *sql.Tx) (err error) {
+		if failed, err = failNamed(tx, b, why.Lines); err != nil {
 			return err
 		}
-		if len(why.Lines) == 0 {
-			_, err := tx.ExecContext(context.Background(), "UPDATE calls SET status = 400, answer = ?, body = NULL WHERE batch = ? AND status = 0", message(why.Message), b.id)
-			failed = b.count
-			return err
-		}
-		for line, text := range why.Lines {
-			done, err := tx.ExecContext(context.Background(), "UPDATE calls SET status = 400, answer = ?, body = NULL WHERE number = (SELECT number FROM calls WHERE batch = ? ORDER BY number LIMIT 1 OFFSET ?)", message(text), b.id, line-1)
-			if err != nil {
+		if isReason := b.count == 1 && failed == 0 && !why.Full; isReason {
+			accepts, _, err := history(tx, b.model)
+			if refuses = !accepts; err != nil {
 				return err
 			}
-			n, err := done.RowsAffected()
-			if err != nil {
+			if accepts {
+				failed = 1
+				_, err = tx.ExecContext(context.Background(), "UPDATE calls SET status = 400, answer = ?, body = NULL WHERE batch = ? AND status = 0", message, b.id)
 				return err
 			}
-			failed += int(n)
 		}
-		if failed == 0 { // no line is of a call: each batch may be refused for that
-			return nil
+		if failed > 0 {
+			most, b.state = b.count, "failed"
 		}
-		_, err := tx.ExecContext(context.Background(), "UPDATE calls SET tries = 1 WHERE batch = ? AND status = 0", b.id) // they were not made
+		_, err = tx.ExecContext(context.Background(), "UPDATE calls SET tries = 1, most = ? WHERE batch = ? AND status = 0", most, b.id) // they were not made
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	again, err := r.end(b, string(message(why.Message)))
-	if err == nil {
-		r.report("wave %d: batch %s was refused: %s; %s again", b.wave, cmp.Or(b.remote, "of "+textfmt.Count(int64(b.count), "call")), why.Message, textfmt.Count(int64(again), "call"))
+	again, err := r.end(b, string(message))
+	switch {
+	case err != nil:
+		return err
+	case refuses && !b.canceled:
+		return &refusedError{b.model, why.Message}
 	}
-	return err
+	r.report("wave %d: batch %s was refused: %s; %s again", b.wave, cmp.Or(b.remote, "of "+textfmt.Count(int64(b.count), "call")), why.Message, textfmt.Count(int64(again), "call"))
+	return nil
+}
+
+// failNamed fails the calls of a batch for which the provider has refused it, and returns how many these are.
+func failNamed(tx *sql.Tx, b *batch, lines map[int]string) (failed int, err error) {
+	for line, text := range lines {
+		message, _ := json.Marshal(map[string]any{"error": map[string]string{"message": text, "type": "invalid_request_error"}}) // texts always encode
+		done, err := tx.ExecContext(context.Background(), "UPDATE calls SET status = 400, answer = ?, body = NULL WHERE number = (SELECT number FROM calls WHERE batch = ? ORDER BY number LIMIT 1 OFFSET ?)", message, b.id, line-1)
+		if err != nil {
+			return 0, err
+		}
+		n, err := done.RowsAffected()
+		if err != nil {
+			return 0, err
+		}
+		failed += int(n)
+	}
+	return failed, nil
 }

@@ -23,8 +23,13 @@ var ErrSuspended = fmt.Errorf("the row waits for a batch: %w", memory.ErrSuspend
 // Pass is one pass over the rows. It is safe for concurrent use.
 type Pass struct {
 	run    *Run
-	last   bool // rows that are not finished make calls that no pass before has made, at once
-	atOnce bool // calls without an answer are made at once, and stored
+	last   bool            // rows that are not finished make calls that no pass before has made, at once
+	atOnce bool            // calls without an answer are made at once, and stored
+	few    map[string]bool // likewise, of models with these ids
+
+	tasks *Tasks        // calls wait for their answers; nil to suspend their rows
+	task  string        // the task
+	wave  chan struct{} // the newest one for which the task has waited
 
 	mu      sync.Mutex
 	counts  map[[16]byte]uint32 // equal calls so far
@@ -35,6 +40,13 @@ type Pass struct {
 // one that an earlier pass has made in its place.
 func (r *Run) NewPass(last bool) *Pass {
 	return &Pass{run: r, last: last, counts: map[[16]byte]uint32{}, blocked: map[string]bool{}}
+}
+
+// NewFew returns a pass in which calls of some models without an answer are made at once; see Few.
+func (r *Run) NewFew(models map[string]bool) *Pass {
+	p := r.NewPass(false)
+	p.few = models
+	return p
 }
 
 // NewFinish returns a pass in which each call without an answer is made at once. One that fails for a time suspends
@@ -62,7 +74,7 @@ type rowKey struct{}
 // Enter returns the context of a row in a step, which ends when the row is suspended. The id of the row is
 // the same in each pass. End must be called.
 func (p *Pass) Enter(ctx context.Context, step, id string) (context.Context, *Row) {
-	row := &Row{pass: p, id: fmt.Sprintf("%q %s", step, id)}
+	row := &Row{pass: p, id: fmt.Sprintf("%s%q %s", p.task, step, id)}
 	ctx, row.cancel = context.WithCancelCause(ctx)
 	return context.WithValue(ctx, rowKey{}, row), row
 }

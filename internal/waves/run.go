@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,7 +15,6 @@ import (
 	"github.com/qtype-dev/qtype/internal/model/wire"
 	"github.com/qtype-dev/qtype/internal/sqlitefile"
 	"github.com/qtype-dev/qtype/internal/textfmt"
-	"github.com/qtype-dev/qtype/model"
 )
 
 // Run is the calls of one run, in a file. It is safe for concurrent use. It implements steps.CallLog.
@@ -26,6 +23,9 @@ type Run struct {
 	Report func(line string)
 	// Poll returns how long to wait before a look at batches, after n looks.
 	Poll func(n int) time.Duration
+	// Least is the number of calls of a model for which a batch is worth waiting, unless the model declares it: fewer are made at
+	// once.
+	Least int
 	// Settle is how long after a creation that may have succeeded a batch is surely listed.
 	Settle time.Duration
 
@@ -52,10 +52,11 @@ type Counts struct {
 // modelBatches is the batch API of a model.
 type modelBatches struct {
 	wire.Batches
-	most  int           // calls in a batch that the provider accepts at the moment; 0 for its limit
-	hold  time.Time     // before which no batch is created
-	short map[int64]int // how often the results of batches were not complete
-	busy  int           // how often in succession the provider had no room for a batch, and none of the run was waiting
+	hold   time.Time // before which no batch is created
+	limits wire.BatchLimits
+	least  int           // calls for which a batch is worth waiting
+	short  map[int64]int // how often the results of batches were not complete
+	busy   int           // how often in succession the provider had no room for a batch, and none of the run was waiting
 }
 
 // New returns the run of a file, without touching it.
@@ -160,6 +161,35 @@ type SendOptions struct {
 	For time.Duration
 }
 
+// Few returns the models for whose calls that wait a batch is not worth waiting; see NewFew.
+func (r *Run) Few() (map[string]bool, error) {
+	if _, err := r.Waiting(); err != nil { // stores what was noted
+		return nil, err
+	}
+	c, err := r.conn()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := c.Read.QueryContext(context.Background(), "SELECT model, count(*) FROM calls WHERE batch IS NULL AND status = 0 GROUP BY model ORDER BY model")
+	if err != nil {
+		return nil, r.storeError(err)
+	}
+	defer func() { _ = rows.Close() }() // only read
+	few := map[string]bool{}
+	for rows.Next() {
+		var model string
+		var calls int
+		if err := rows.Scan(&model, &calls); err != nil {
+			return nil, r.storeError(err)
+		}
+		if api, err := r.api(model); err == nil && calls < api.least {
+			few[model] = true
+			r.report("%s to model %s made at once: a batch has at least %d", textfmt.Count(int64(calls), "call"), model, api.least)
+		}
+	}
+	return few, r.storeError(rows.Err())
+}
+
 // Send sends the calls that were noted as batches, waits for their end, and stores the answers. Calls that
 // were not made are sent again. If ctx ends, batches go on: a later process finds them in the file.
 func (r *Run) Send(ctx context.Context, opts SendOptions) error {
@@ -208,48 +238,6 @@ func (r *Run) wait(ctx context.Context, span time.Duration) error {
 	case <-time.After(span):
 	}
 	return nil
-}
-
-// Finish cancels the batches that have not ended, and stores the answers that they have. Each other call can then be made
-// at once, and is paid once; see NewFinish.
-func (r *Run) Finish(ctx context.Context) error {
-	if _, err := r.Waiting(); err != nil { // stores what was noted
-		return err
-	}
-	for n := 0; ; n++ {
-		batches, err := r.live()
-		if err != nil || len(batches) == 0 {
-			return err
-		}
-		if n > 0 {
-			if err := r.Pause(ctx, n); err != nil {
-				return err
-			}
-		}
-		for _, b := range batches {
-			if err := r.finish(ctx, b); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// finish cancels a batch, or collects it if it has ended.
-func (r *Run) finish(ctx context.Context, b *batch) error {
-	if !b.canceled && (b.remote != "" || b.tries > 0) {
-		done, err := r.cancel(ctx, b)
-		if err != nil {
-			return r.passing(ctx, b, err)
-		}
-		if done {
-			r.report("wave %d: batch %s is to be canceled: its calls are made at once", b.wave, b.remote)
-		}
-	}
-	if b.remote == "" { // it was not created
-		_, err := r.end(b, "")
-		return err
-	}
-	return r.read(ctx, b)
 }
 
 // ErrDetached ends a run whose batches another process collects.
@@ -330,11 +318,7 @@ func (r *Run) planAll(isNew bool, most int) error {
 		if err != nil {
 			return wire.BatchLimits{Calls: 1, Bytes: 1} // create reports the error
 		}
-		limits := api.Limits()
-		if api.most > 0 {
-			limits.Calls = min(limits.Calls, api.most)
-		}
-		return limits
+		return api.limits
 	}
 	hold := func(model string) bool {
 		api, err := r.api(model)
@@ -355,140 +339,6 @@ func btoi(b bool) int {
 		return 1
 	}
 	return 0
-}
-
-// create creates a batch, unless an earlier attempt has created it. After an error that passes it returns nil.
-func (r *Run) create(ctx context.Context, b *batch) error {
-	api, err := r.api(b.model)
-	if err != nil {
-		return err
-	}
-	if b.tries > 0 {
-		id, err := r.find(ctx, api, r.described(b))
-		if err != nil {
-			return r.passing(ctx, b, err)
-		}
-		if id != "" {
-			return r.created(b, id)
-		}
-	}
-	b.tries++
-	if err := r.update(b); err != nil { // before it is created
-		return err
-	}
-	id, err := api.Create(ctx, r.described(b))
-	if failure, ok := errors.AsType[*model.Error](err); wire.IsUnsent(err) || ok && failure.Status/100 == 4 && failure.Status != http.StatusRequestTimeout {
-		b.tries-- // it was not created
-		if err := r.update(b); err != nil {
-			return err
-		}
-	}
-	if why := cmp.Or(b.rejected(err), r.noRoom(b, api, err)); why != nil {
-		return r.refused(b, api, why)
-	}
-	if err != nil {
-		return r.passing(ctx, b, err)
-	}
-	return r.created(b, id)
-}
-
-// rejected returns why a provider did not create a batch, if that is due to its calls; nil otherwise. A batch of one
-// call shows that the call is the reason, a larger one that it has too many calls.
-func (b *batch) rejected(err error) *wire.BatchFailed {
-	failure, ok := errors.AsType[*model.Error](err)
-	if !ok {
-		return nil
-	}
-	switch isTooLarge := failure.Status == http.StatusRequestEntityTooLarge; {
-	case b.count > 1 && isTooLarge:
-		return &wire.BatchFailed{Full: true, Message: failure.Message}
-	case b.count == 1 && (isTooLarge || failure.Status == http.StatusBadRequest || failure.Status == http.StatusUnprocessableEntity):
-		return &wire.BatchFailed{Message: failure.Message}
-	}
-	return nil
-}
-
-// maxBusy is how often a batch is created for which the provider has no room, before it is divided.
-const maxBusy = 5
-
-// noRoom returns why a provider did not create a batch if the batch alone has more calls than may wait there; nil if it
-// can be created later.
-func (r *Run) noRoom(b *batch, api *modelBatches, err error) *wire.BatchFailed {
-	failure, ok := errors.AsType[*model.Error](err)
-	isBusy := ok && failure.Status == http.StatusTooManyRequests
-	if isBusy {
-		others, failed := r.live()
-		isBusy = failed == nil && !slices.ContainsFunc(others, func(o *batch) bool { return o.model == b.model && o.remote != "" })
-	}
-	if !isBusy {
-		api.busy = 0
-		return nil
-	}
-	if api.busy++; api.busy < maxBusy || b.count == 1 {
-		return nil
-	}
-	api.busy = 0
-	return &wire.BatchFailed{Full: true, Message: failure.Message}
-}
-
-// created stores the provider's id of a batch.
-func (r *Run) created(b *batch, id string) error {
-	b.remote = id
-	if err := r.update(b); err != nil {
-		return err
-	}
-	r.mu.Lock()
-	r.counts.Calls += b.count
-	r.mu.Unlock()
-	r.report("wave %d: %s to model %s in batch %s", b.wave, textfmt.Count(int64(b.count), "call"), b.model, id)
-	return nil
-}
-
-// find looks for a batch that may have been created, also after the time in which a provider may not list it
-// yet. The id is empty if there is none.
-func (r *Run) find(ctx context.Context, api *modelBatches, b *wire.Batch) (id string, err error) {
-	for again := false; ; again = true {
-		if id, err = api.Find(ctx, b, r.isRemote); err != nil || id != "" || again {
-			return id, err
-		}
-		r.report("a batch of %s may have been created: looking for it again in %s", textfmt.Count(int64(b.Count), "call"), textfmt.Duration(r.Settle))
-		select {
-		case <-ctx.Done():
-			return "", context.Cause(ctx)
-		case <-time.After(r.Settle):
-		}
-	}
-}
-
-// described returns a batch for its API.
-func (r *Run) described(b *batch) *wire.Batch {
-	return &wire.Batch{Name: b.name, Method: b.method, Head: headOf(b.head), Since: b.since, Count: b.count, Pause: r.Poll(20), Calls: func() callSeq { return r.calls(b) }}
-}
-
-// passing returns nil for an error of a provider that passes: the next look tries again.
-func (r *Run) passing(ctx context.Context, b *batch, err error) error {
-	failure, ok := errors.AsType[*model.Error](err)
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case !ok || !failure.Temporary:
-		return fmt.Errorf("wave %d: %w", b.wave, err)
-	}
-	if text := err.Error(); text != r.trouble { // once in succession
-		r.trouble = text
-		r.report("wave %d: %s; trying again", b.wave, text)
-	}
-	if failure.RetryAfter <= 0 {
-		return nil
-	}
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(min(failure.RetryAfter, 5*time.Minute)):
-	}
-	return nil
 }
 
 // read reads the state of a batch, and collects one that has ended.
@@ -517,83 +367,4 @@ func (r *Run) read(ctx context.Context, b *batch) error {
 		return r.refused(b, api, state.Failed)
 	}
 	return r.collect(ctx, b, api, state)
-}
-
-// Cancel cancels the batches that have not ended, and returns how many these are. It reports those that may go on.
-func (r *Run) Cancel(ctx context.Context) (canceled int, err error) {
-	batches, err := r.live()
-	if err != nil {
-		return 0, err
-	}
-	for _, b := range batches {
-		if b.remote == "" && b.tries == 0 {
-			continue
-		}
-		done, failed := r.cancel(ctx, b)
-		if done {
-			canceled++
-		}
-		err = errors.Join(err, failed)
-	}
-	return canceled, err
-}
-
-// cancel cancels a batch, also one whose creation was not confirmed. It reports whether there was something to cancel.
-func (r *Run) cancel(ctx context.Context, b *batch) (canceled bool, err error) {
-	id := b.remote
-	api, unknown := r.api(b.model)
-	if unknown != nil {
-		r.report("note: batch %s of the earlier run may go on: %v", id, unknown)
-		return false, nil
-	}
-	if id == "" {
-		d := r.described(b)
-		d.Pause = 0
-		id, err = r.find(ctx, api, d)
-		if open, ok := errors.AsType[*wire.UncertainError](err); ok {
-			r.report("note: batch %s may be of the earlier run, and goes on: %v", open.ID, err)
-			return false, nil
-		}
-		if err != nil {
-			return false, fmt.Errorf("a batch whose creation was not confirmed: %w", err)
-		}
-		if id == "" {
-			return false, nil
-		}
-	}
-	switch err := api.Cancel(ctx, id); {
-	case err == nil:
-		b.remote, b.canceled = id, true
-		return true, r.update(b)
-	case !isOver(ctx, api, id):
-		return false, fmt.Errorf("batch %s: %w", id, err)
-	}
-	return false, nil
-}
-
-// isOver reports whether a batch has ended, or does not exist any more: there is nothing to cancel.
-func isOver(ctx context.Context, api *modelBatches, id string) bool {
-	state, err := api.State(ctx, id)
-	if failure, ok := errors.AsType[*model.Error](err); ok {
-		return failure.Status == http.StatusNotFound
-	}
-	return err == nil && state.Ended
-}
-
-// Live returns how many batches are at the provider and have not ended, and how many more may be, because their
-// creation was not confirmed.
-func (r *Run) Live() (created, unconfirmed int, err error) {
-	if !r.Exists() {
-		return 0, 0, nil
-	}
-	batches, err := r.live()
-	for _, b := range batches {
-		switch {
-		case b.remote != "":
-			created++
-		case b.tries > 0:
-			unconfirmed++
-		}
-	}
-	return created, unconfirmed, err
 }

@@ -28,7 +28,9 @@ CREATE TABLE calls (
 CREATE INDEX calls_batch ON calls (batch);
 CREATE INDEX calls_waiting ON calls (model, method, head) WHERE batch IS NULL AND status = 0;
 CREATE TABLE results (key TEXT PRIMARY KEY, result BLOB NOT NULL);
-`}
+`,
+	`ALTER TABLE calls ADD COLUMN most INTEGER NOT NULL DEFAULT 0;`, // of calls in its batch, since one was refused as a whole; 0 for the limit of the provider
+}
 
 // statements are prepared.
 type statements struct{ lookup, note, answer, recorded, record *sql.Stmt }
@@ -287,16 +289,22 @@ func (r *Run) plan(p planning) (planned int, err error) {
 	return planned, err
 }
 
-// waiting returns the groups of calls that are in no batch.
-func waiting(tx *sql.Tx, tries int) (all []group, err error) {
-	rows, err := tx.QueryContext(context.Background(), "SELECT DISTINCT model, method, head FROM calls WHERE batch IS NULL AND status = 0 AND tries >= ? ORDER BY model, method, head", tries)
+// part is the calls of a group that may be in batches of a size.
+type part struct {
+	group
+	most int // of calls; 0 for the limit of the provider
+}
+
+// waiting returns the calls that are in no batch, those that were tried alone after the others.
+func waiting(tx *sql.Tx, tries int) (all []part, err error) {
+	rows, err := tx.QueryContext(context.Background(), "SELECT DISTINCT model, method, head, most FROM calls WHERE batch IS NULL AND status = 0 AND tries >= ? ORDER BY model, method, head, most DESC", tries)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }() // only read
 	for rows.Next() {
-		var g group
-		if err := rows.Scan(&g.model, &g.method, &g.head); err != nil {
+		var g part
+		if err := rows.Scan(&g.model, &g.method, &g.head, &g.most); err != nil {
 			return nil, err
 		}
 		all = append(all, g)
@@ -307,12 +315,33 @@ func waiting(tx *sql.Tx, tries int) (all []group, err error) {
 // lineSize is what a batch adds to each call, at most.
 const lineSize = 256
 
-// divide assigns the calls of a group to batches within the limits of its model.
-func (p *planning) divide(tx *sql.Tx, g group, wave int64) (made int, err error) {
-	limits := p.limits(g.model)
+// history reports whether the provider has accepted a batch of a model, and whether it has refused one.
+func history(tx *sql.Tx, model string) (accepts, refuses bool, err error) {
+	err = tx.QueryRowContext(context.Background(), "SELECT EXISTS (SELECT 1 FROM batches WHERE model = ?1 AND done = 1 AND state NOT IN (?2, ?3)), EXISTS (SELECT 1 FROM batches WHERE model = ?1 AND state = ?2)", model, stateRefused, stateFull).Scan(&accepts, &refuses)
+	return accepts, refuses, err
+}
+
+// divide assigns calls to batches within the limits of their model. If the provider has refused batches of the model, and
+// accepted none, one call shows whether it does: one by chance, as each may be the reason.
+func (p *planning) divide(tx *sql.Tx, g part, wave int64) (made int, err error) {
+	accepts, refuses, err := history(tx, g.model)
+	if err != nil {
+		return 0, err
+	}
+	limits, order, isTrial := p.limits(g.model), "number", refuses && !accepts
+	if g.most > 0 {
+		limits.Calls = min(limits.Calls, g.most)
+	}
+	if isTrial {
+		var isOpen bool
+		if err := tx.QueryRowContext(context.Background(), "SELECT EXISTS (SELECT 1 FROM batches WHERE model = ? AND done = 0 AND count = 1)", g.model).Scan(&isOpen); err != nil || isOpen {
+			return 0, err
+		}
+		limits.Calls, order = 1, "random()"
+	}
 	for {
 		limits.Calls = min(limits.Calls, p.left)
-		last, count, err := p.prefix(tx, g, limits)
+		first, last, count, err := p.prefix(tx, g, limits, order)
 		if err != nil || count == 0 {
 			return made, err
 		}
@@ -324,35 +353,39 @@ func (p *planning) divide(tx *sql.Tx, g group, wave int64) (made int, err error)
 		if err != nil {
 			return made, err
 		}
-		_, err = tx.ExecContext(context.Background(), "UPDATE calls SET batch = ?, tries = tries + 1 WHERE batch IS NULL AND status = 0 AND model = ? AND method = ? AND head = ? AND number <= ? AND tries >= ?", id, g.model, g.method, g.head, last, p.tries)
+		_, err = tx.ExecContext(context.Background(), "UPDATE calls SET batch = ?, tries = tries + 1 WHERE batch IS NULL AND status = 0 AND model = ? AND method = ? AND head = ? AND most = ? AND number BETWEEN ? AND ? AND tries >= ?", id, g.model, g.method, g.head, g.most, first, last, p.tries)
 		if err != nil {
 			return made, err
 		}
 		p.left -= count
-		made++
+		if made++; isTrial {
+			return made, nil
+		}
 	}
 }
 
-// prefix returns the number of the last of the first calls of a group that fit into a batch, and how many
-// they are.
-func (p *planning) prefix(tx *sql.Tx, g group, limits wire.BatchLimits) (last int64, count int, err error) {
-	rows, err := tx.QueryContext(context.Background(), "SELECT number, size FROM calls WHERE batch IS NULL AND status = 0 AND model = ? AND method = ? AND head = ? AND tries >= ? ORDER BY number LIMIT ?", g.model, g.method, g.head, p.tries, limits.Calls)
+// prefix returns the numbers of the first and the last call of those that fit into a batch, and how many they are.
+func (p *planning) prefix(tx *sql.Tx, g part, limits wire.BatchLimits, order string) (first, last int64, count int, err error) {
+	rows, err := tx.QueryContext(context.Background(), "SELECT number, size FROM calls WHERE batch IS NULL AND status = 0 AND model = ? AND method = ? AND head = ? AND most = ? AND tries >= ? ORDER BY "+order+" LIMIT ?", g.model, g.method, g.head, g.most, p.tries, limits.Calls)
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	defer func() { _ = rows.Close() }() // only read
 	sum := int64(0)
 	for rows.Next() {
 		var number, size int64
 		if err := rows.Scan(&number, &size); err != nil {
-			return 0, 0, err
+			return 0, 0, 0, err
 		}
 		if sum += size + lineSize; sum > limits.Bytes && count > 0 {
 			break
 		}
+		if count == 0 {
+			first = number
+		}
 		last, count = number, count+1
 	}
-	return last, count, rows.Err()
+	return first, last, count, rows.Err()
 }
 
 // update changes a batch.

@@ -2,6 +2,7 @@ package waves
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 
 	"github.com/qtype-dev/qtype/internal/model/wire"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // transport notes the calls of a model, and answers those that a batch has made.
@@ -19,16 +21,23 @@ type transport struct {
 	next  http.RoundTripper // for calls of no row, and calls that batches do not have
 }
 
-// Client returns the HTTP client of a model whose calls are made by a batch API. next makes other calls.
-func (r *Run) Client(model string, api wire.Batches, next *http.Client) *http.Client {
+// client returns the HTTP client of a model whose calls are made by a batch API. next makes other calls.
+func (r *Run) client(name string, m *spec.Model, api wire.Batches, next *http.Client) *http.Client {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.apis[model] = &modelBatches{Batches: api, short: map[int64]int{}}
+	own := &modelBatches{Batches: api, short: map[int64]int{}, limits: api.Limits(), least: r.Least}
+	if b := m.Batch; b != nil {
+		own.limits.Calls = min(own.limits.Calls, cmp.Or(b.MaxCalls, own.limits.Calls))
+		own.least = cmp.Or(b.MinCalls, own.least)
+	}
+	if r.apis[name] == nil { // otherwise an application with the same models was made before
+		r.apis[name] = own
+	}
 	made := *next
 	if made.Transport == nil {
 		made.Transport = http.DefaultTransport
 	}
-	made.Transport = &transport{run: r, model: model, api: api, next: made.Transport}
+	made.Transport = &transport{run: r, model: name, api: api, next: made.Transport}
 	return &made
 }
 
@@ -65,13 +74,16 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	case row.pass.last && !found.noted:
 		wire.MarkAtOnce(req.Context())
 		return t.next.RoundTrip(req)
-	case row.pass.atOnce:
+	case row.pass.atOnce || row.pass.few[t.model]:
 		return t.callAtOnce(row, c, req)
 	case !found.noted:
 		if err := t.run.note(c); err != nil {
 			t.run.fail(err)
 			return nil, err
 		}
+	}
+	if row.pass.tasks != nil {
+		return t.park(row, c, req)
 	}
 	return nil, row.suspend()
 }
@@ -86,6 +98,9 @@ func (t *transport) callAtOnce(row *Row, c call, req *http.Request) (*http.Respo
 		_ = resp.Body.Close() // only read
 	}
 	if (err != nil || passes(made.status)) && req.Context().Err() == nil && t.run.mayRepeat(c.id) {
+		if row.pass.tasks != nil {
+			return t.park(row, c, req)
+		}
 		return nil, row.suspend()
 	}
 	if err != nil {

@@ -16,7 +16,7 @@ var batchPolicy = model.CallPolicy{MaxAttempts: 1}
 // useBatches makes the calls of a model in batches if the options want that, and reports whether they are. A
 // model that only streams is called at once.
 func (c *client) useBatches(m *spec.Model, opts Options) (bool, error) {
-	if opts.Batches == nil || c.batches == nil || c.config.Info.Known != nil && c.config.Info.Known.Streaming == catalogue.StreamsAlways {
+	if opts.Batches == nil || c.batches == nil || m.Batch != nil && !m.Batch.Enabled || c.config.Info.Known != nil && c.config.Info.Known.Streaming == catalogue.StreamsAlways {
 		return false, nil
 	}
 	api, err := c.batches(*m, c.config)
@@ -24,18 +24,24 @@ func (c *client) useBatches(m *spec.Model, opts Options) (bool, error) {
 		return false, err
 	}
 	c.config.Batched = true
-	c.config.HTTP = opts.Batches(m.ID, api, c.config.HTTP)
+	c.config.HTTP = opts.Batches(m, api, c.config.HTTP)
 	return true, nil
 }
 
 // WhyAtOnce returns why calls of a model are made at once although its provider has batches; empty for other models.
-func WhyAtOnce(info model.Info) string {
-	switch made := core()[info.Provider]; {
+func WhyAtOnce(m spec.ModelEntity) string {
+	base := m.Base()
+	_, embeds := m.(*spec.EmbeddingModel)
+	row, _ := base.ProviderRow()
+	known, _ := base.Known()
+	switch made := core()[base.Provider]; {
 	case made.batches == nil:
 		return made.atOnce
-	case info.Known != nil && info.Known.Streaming == catalogue.StreamsAlways:
+	case base.Batch != nil && !base.Batch.Enabled:
+		return "its batch is not enabled"
+	case known != nil && known.Streaming == catalogue.StreamsAlways:
 		return "it only streams"
-	case !made.embedsIn:
+	case embeds && !row.BatchEmbeddings:
 		return "its batches have no embeddings"
 	}
 	return ""
@@ -51,7 +57,8 @@ func HasBatches(m spec.ModelEntity, clients Clients) bool {
 	made := clients[base.Provider]
 	_, embeds := m.(*spec.EmbeddingModel)
 	known, _ := base.Known()
-	return made.batches != nil && (made.embedsIn || !embeds) && (known == nil || known.Streaming != catalogue.StreamsAlways)
+	row, _ := base.ProviderRow()
+	return made.batches != nil && (base.Batch == nil || base.Batch.Enabled) && (row.BatchEmbeddings || !embeds) && (known == nil || known.Streaming != catalogue.StreamsAlways)
 }
 
 // batched returns the usage of a call in a batch.

@@ -24,7 +24,7 @@ func TestHasBatches(t *testing.T) {
 				return map[string]string{"AWS_REGION": "eu-west-1", "GOOGLE_CLOUD_PROJECT": "shop", "GOOGLE_CLOUD_LOCATION": "europe-west4"}[name]
 			},
 			Key: func(string) string { return "key" },
-			Batches: func(_ string, _ wire.Batches, next *http.Client) *http.Client {
+			Batches: func(_ *spec.Model, _ wire.Batches, next *http.Client) *http.Client {
 				made = true
 				return next
 			},

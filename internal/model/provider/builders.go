@@ -34,7 +34,6 @@ type Client struct {
 	chat       func(spec.Model, wire.Config, time.Duration) (model.Chat, error) // nil where the provider has no chat models
 	embedder   func(spec.Model, wire.Config) (model.Embedder, error)            // nil where the provider has no embedding models
 	batches    func(spec.Model, wire.Config) (wire.Batches, error)              // of chat models; nil where the provider has no batches
-	embedsIn   bool                                                             // batches can have calls of embedding models
 	atOnce     string                                                           // why calls are made at once although the provider has batches; empty for others
 	account    accountFinder                                                    // finds the identity and the address in a cloud; nil for providers with keys only
 	envBaseURL func(text string) string                                         // reads the provider's variable of the base URL; nil where that is a URL
@@ -91,14 +90,14 @@ func Core() Clients {
 			return bedrock.New(bedrock.ChatConfig{Config: c, Cache: m.PromptCache})
 		}, embedder: func(_ spec.Model, c wire.Config) (model.Embedder, error) { return bedrock.NewEmbedder(c) }, account: awsAccount, atOnce: needsBucket},
 		"google-ai": {chat: plain(googleai.New), embedder: embeddingsAt("v1beta", "openai"), batches: plainBatches(googleai.NewBatches)},
-		"mistral":   {chat: plain(openai.NewMistral), embedder: embeddings, batches: plainBatches(openai.NewMistralBatches), embedsIn: true},
+		"mistral":   {chat: plain(openai.NewMistral), embedder: embeddings, batches: plainBatches(openai.NewMistralBatches)},
 		"ollama": {
 			chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
 				return ollama.New(ollama.Config{Config: c, ContextWindow: m.ContextWindow})
 			},
 			embedder: embeddingsAt("v1", ""), envBaseURL: ollama.HostURL,
 		},
-		"openai":                  {chat: openaiChat, embedder: embeddings, batches: plainBatches(openai.NewBatches), embedsIn: true},
+		"openai":                  {chat: openaiChat, embedder: embeddings, batches: plainBatches(openai.NewBatches)},
 		"langchaingo:huggingface": {chat: bridge(langchain.NewHuggingFace)},
 		"langchaingo:mistral":     {chat: bridge(langchain.NewMistral)},
 		"langchaingo:ollama":      {chat: bridge(langchain.NewOllama)},

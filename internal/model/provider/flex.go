@@ -9,6 +9,12 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
+// HasFlex reports whether a model requests the tier flex if that is wanted: it has the tier, and the document names none.
+func HasFlex(m *spec.Model) bool {
+	known, _ := m.Known()
+	return known.HasFlex() && m.InferenceParams["service_tier"] == nil
+}
+
 // useFlex requests the tier flex if the model has it, unless the document names a tier. Calls may wait for minutes, and
 // are refused without costs while the provider has no room, so that they have more time, and more attempts if the document
 // does not declare how many.
@@ -18,7 +24,7 @@ func (c *client) useFlex(m *spec.Model, p model.CallPolicy) model.CallPolicy {
 		attempts = 10
 		maxDelay = time.Minute
 	)
-	if !c.config.Info.Known.HasFlex() || c.config.Params["service_tier"] != nil {
+	if !HasFlex(m) {
 		return p
 	}
 	params := maps.Clone(c.config.Params)

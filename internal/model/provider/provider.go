@@ -41,7 +41,7 @@ type Options struct {
 
 	// Batches returns the HTTP client of a model whose calls are made in batches by its provider; nil to make them
 	// at once. next makes the calls that batches do not have.
-	Batches func(model string, api wire.Batches, next *http.Client) *http.Client
+	Batches func(m *spec.Model, api wire.Batches, next *http.Client) *http.Client
 
 	Flex bool // requests the tier flex for chat models that have it: cheaper answers, which may take minutes
 
@@ -164,7 +164,7 @@ func NewEmbedder(m *spec.EmbeddingModel, opts Options) (model.Embedder, error) {
 		return mockEmbedder(m, by, opts), nil
 	}
 	client.config.Info = model.DescribeEmbedder(m)
-	if !client.embedsIn {
+	if row, _ := m.ProviderRow(); !row.BatchEmbeddings {
 		client.batches = nil
 	}
 	inBatches, err := client.useBatches(&m.Model, opts)

@@ -165,7 +165,10 @@ func (s *Server) openaiBatch(b *batch) map[string]any {
 		"created_at": b.created.Unix(), "metadata": map[string]string{"qtype_batch": b.name}, "errors": nil, "request_counts": map[string]int{"completed": bytes.Count(b.results, []byte("\n"))}, "output_file_id": nil, "error_file_id": nil}
 	if b.state == "failed" {
 		failed := map[string]any{"code": "token_limit_exceeded", "message": "Enqueued token limit reached", "param": nil, "line": nil}
-		if b.wrong > 0 {
+		switch {
+		case s.faults.Unnamed, s.faults.Refused:
+			failed["code"], failed["message"] = "invalid_request", "malformed"
+		case b.wrong > 0:
 			failed = map[string]any{"code": "invalid_json_line", "message": "malformed", "param": nil, "line": b.wrong}
 		}
 		made["errors"] = map[string]any{"object": "list", "data": []any{failed}}

@@ -34,6 +34,8 @@ type Faults struct {
 	Size       int           // of the largest batch, in bytes of calls; 0 for any size
 	Behind     time.Duration // by which the clock of the server is behind that of the client
 	Malformed  bool          // a batch is refused as a whole for its first call with the word malformed
+	Unnamed    bool          // likewise, and the server does not say for which call
+	Refused    bool          // each batch is refused as a whole
 }
 
 // Server is the server. It is safe for concurrent use.
@@ -49,7 +51,7 @@ type Server struct {
 	batches []*batch
 	paid    map[string]int  // by the ids of calls in batches
 	failed  map[string]int  // likewise: how often a call had no answer
-	made    int             // calls that were made at once
+	made    []string        // the calls that were made at once
 	bodies  map[string]bool // of the calls
 	serial  int
 	watch   func(r *http.Request)
@@ -112,7 +114,14 @@ func (s *Server) Paid() (calls, twice int) {
 func (s *Server) Made() (calls, batches int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.made, len(s.batches)
+	return len(s.made), len(s.batches)
+}
+
+// AtOnce returns the calls that were made at once.
+func (s *Server) AtOnce() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.made)
 }
 
 // Canceled returns how many batches were canceled.
@@ -183,7 +192,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer, path := s.handler(r)
 	switch {
 	case answer == nil:
-		s.made++
+		s.made = append(s.made, string(body))
 		status, answer := s.answer(methodOf(r.URL.Path), body)
 		reply(w, status, json.RawMessage(answer))
 	case s.chance(s.faults.Requests):
@@ -314,7 +323,11 @@ func (s *Server) look(b *batch) {
 		b.state = "failed"
 		return
 	}
-	if i := slices.IndexFunc(b.calls, func(c call) bool { return bytes.Contains(c.body, []byte("malformed")) }); s.faults.Malformed && i >= 0 {
+	switch i := slices.IndexFunc(b.calls, func(c call) bool { return bytes.Contains(c.body, []byte("malformed")) }); {
+	case s.faults.Refused:
+		b.state = "failed"
+		return
+	case (s.faults.Malformed || s.faults.Unnamed) && i >= 0:
 		b.state, b.wrong = "failed", i+1
 		return
 	}
