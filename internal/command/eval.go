@@ -16,6 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -29,6 +30,7 @@ type evalCommand struct {
 	baseline string
 	failed   string
 	gate     *cli.EnumFlag
+	batch    *cli.EnumFlag
 	record   string // all, missing, or empty for a replay
 	clients  *appflags.Clients
 	log      appflags.LogLevel
@@ -40,7 +42,7 @@ type evalCommand struct {
 const defaultWorkers = 4
 
 func newEval(s *cli.Streams) *cobra.Command {
-	e := &evalCommand{Streams: s, clients: appflags.NewClients(s), format: cli.NewEnumFlag("text", "json", "junit", "markdown"), gate: cli.NewEnumFlag(string(evalrun.GateProven), string(evalrun.GateMean))}
+	e := &evalCommand{Streams: s, clients: appflags.NewClients(s), format: cli.NewEnumFlag("text", "json", "junit", "markdown"), batch: cli.NewEnumFlag("", batchAlways, batchAuto), gate: cli.NewEnumFlag(string(evalrun.GateProven), string(evalrun.GateMean))}
 	c := &cobra.Command{
 		Use:   "eval APP",
 		Short: "Score a flow on a data set, and compare variants",
@@ -80,6 +82,8 @@ Without metrics the output is compared with the column expected.`,
 		f.Float64Var(&e.Budget, "budget", 0, "end when the models have cost this much `MONEY`, by their prices, those of judges and users, too")
 		f.StringVar(&e.failed, "only-failed", "", "evaluate only the rows that failed, or did not pass a metric, in the report in `FILE`")
 		f.IntVar(&e.Workers, "workers", defaultWorkers, "run `N` rows at once")
+		e.batch.AddTo(c, "batch", "", "make the calls of models, judges and users in batches of their providers, which cost half and take minutes or hours (with -o); --batch=auto makes them at once where a batch would have few")
+		f.Lookup("batch").NoOptDefVal = batchAlways
 		f.StringVar(&e.record, "record", "", "call models and servers and write the recordings; `missing` adds only those that do not exist")
 		f.Lookup("record").NoOptDefVal = "all"
 		f.BoolVar(&e.Resume, "resume", false, "resume an interrupted evaluation (with -o)")
@@ -124,6 +128,8 @@ func (e *evalCommand) check() error {
 		return terminal.Usagef("--resume and --restart exclude each other")
 	case (e.Resume || e.Restart) && e.output == "":
 		return terminal.Usagef("--resume and --restart require -o: only an evaluation with a file can be resumed")
+	case e.batch.Value != "" && e.output == "":
+		return terminal.Usagef("--batch requires -o: an evaluation must be able to wait")
 	case remotefs.IsSame(e.output, e.html):
 		return terminal.Usagef("-o and --html need different files")
 	}
@@ -133,6 +139,20 @@ func (e *evalCommand) check() error {
 		}
 	}
 	return e.clients.Audit.Check(e.output, e.html, e.Data)
+}
+
+// openBatches prepares the waves of --batch.
+func (e *evalCommand) openBatches() {
+	if e.batch.Value == "" {
+		return
+	}
+	e.Waves = waves.New(e.output + waves.Suffix)
+	if e.batch.Value == batchAuto {
+		e.Waves.Least = leastCalls
+	}
+	if !e.log.Quiet {
+		e.Waves.Report = func(line string) { fmt.Fprintln(e.Err, terminal.Clean(line)) }
+	}
 }
 
 // checkNumbers rejects numbers that are out of range.
@@ -177,8 +197,9 @@ func (e *evalCommand) run(ctx context.Context) (err error) {
 		return err
 	}
 	if e.output != "" {
-		e.Journal = e.output + ".qtype-journal"
+		e.Journal = e.output + evalrun.JournalSuffix
 	}
+	e.openBatches()
 	if e.ErrTerminal && !e.log.Quiet {
 		e.Progress = func(done, total int) { fmt.Fprintf(e.Err, "\r%d/%d rows", done, total) }
 	}
@@ -187,7 +208,7 @@ func (e *evalCommand) run(ctx context.Context) (err error) {
 		return err
 	}
 	e.Save, e.Written = files.Write, []string{e.output, e.html}
-	report, err := qtype.Evaluate(e.clients.Audit.Context(ctx), e.EvaluationConfig, e.access.Options(qtype.WithLog(e.Logger("")), qtype.WithOptionsFor(e.clients.Options))...)
+	report, err := qtype.Evaluate(e.clients.Audit.Context(waves.With(ctx, e.Waves)), e.EvaluationConfig, e.access.Options(qtype.WithLog(e.Logger("")), qtype.WithOptionsFor(e.clients.Options))...)
 	if e.Progress != nil {
 		fmt.Fprint(e.Err, "\r\x1b[K")
 	}
@@ -195,6 +216,8 @@ func (e *evalCommand) run(ctx context.Context) (err error) {
 	switch {
 	case errors.As(err, &usage):
 		return terminal.Usagef("%s", usage)
+	case err != nil && e.Waves != nil && e.Waves.Exists():
+		return fmt.Errorf("%w: batches at providers go on; continue with --batch --resume", err)
 	case err != nil && e.output != "" && (ctx.Err() != nil || errors.Is(err, evalrun.ErrNotWritten)):
 		return fmt.Errorf("%w: finished rows are in %s; continue with --resume", err, e.Journal)
 	case err != nil:

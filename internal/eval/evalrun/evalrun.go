@@ -11,6 +11,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/recording"
 	"github.com/qtype-dev/qtype/internal/recording/calls"
 	"github.com/qtype-dev/qtype/internal/tool/mockstate"
+	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -56,6 +57,7 @@ type Config struct {
 	Written       []string       // files that Save writes, which the data may not be; empty names are ignored
 	Resume        bool           // continue an interrupted evaluation
 	Restart       bool           // discard an interrupted evaluation
+	Waves         *waves.Run     // makes the calls of models in batches of their providers; nil to make them at once. The context of Load has it, too
 	Record        recording.Mode // what is done with calls, if the evaluation file declares recordings
 	Optimize      bool           // the application is optimized: see Open
 
@@ -106,7 +108,7 @@ func Load(ctx context.Context, cfg Config, opts loader.Options, open Opener) (*E
 	opened := map[*spec.Application]*Program{}
 	r := eval.Request{Optimize: cfg.Optimize, Path: cfg.Path, Data: cfg.Data, Flow: cfg.Flow, Metrics: cfg.Metrics, Variants: cfg.Variants, Attack: cfg.Attack}
 	checked, list := eval.Load(ctx, r, opts, func(ctx context.Context, path string, c eval.Change) (*spec.Application, diag.List) {
-		p, list := open(ctx, path, c)
+		p, list := open(waves.WithPart(ctx, len(opened)), path, c)
 		opened[p.App] = p
 		return p.App, list
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/eval"
+	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/internal/recording"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/runtime"
@@ -89,7 +90,7 @@ func (j *judges) similarity(ctx context.Context, m *spec.Metric, s *sample) (Sco
 		return Score{}, err
 	}
 	if prices := s.metric.model.Base().CallPrices(); prices != nil {
-		*s.spent += used.Charge(prices, time.Now())
+		*s.spent += used.Charge(provider.BatchPrices(prices), time.Now())
 	}
 	score := max(0, cosine(made[0], made[1]))
 	return decide(m, Score{Value: score}, fmt.Sprintf("similarity %.3f", score)), nil

@@ -74,7 +74,10 @@ func (e *Evaluation) Run(ctx context.Context) (report *Report, err error) {
 	if err := x.open(ctx); err != nil {
 		return nil, errors.Join(err, x.close())
 	}
-	defer func() { err = errors.Join(err, x.close()) }()
+	defer func() { err = errors.Join(err, x.close(), x.closeBatches(err == nil)) }()
+	if err := x.openBatches(ctx); err != nil {
+		return nil, err
+	}
 	if x.journal, err = openJournal(x); err != nil {
 		return nil, err
 	}
@@ -222,15 +225,11 @@ func (x *execution) run(ctx context.Context, sessions [][]int) {
 	}
 	work := make(chan group)
 	var workers sync.WaitGroup
-	for range min(max(x.config.Workers, 1), max(len(todo), 1)) {
-		workers.Go(func() {
-			for g := range work {
-				if !x.isSpent() {
-					x.group(ctx, g)
-				}
-			}
-		})
-	}
+	ctx = x.start(ctx, &workers, len(todo), func(ctx context.Context, g group) {
+		if !x.isSpent() {
+			x.group(ctx, g)
+		}
+	}, work)
 	for _, g := range todo {
 		if ctx.Err() != nil {
 			break

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/catalogue"
+	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -73,7 +74,7 @@ func (c *meteredCall) End(r *steps.OperationResult) {
 	u.Input, u.Output = u.Input+used.Input, u.Output+used.Output
 	switch {
 	case c.prices != nil:
-		c.traced.Money = used.Charge(c.prices, time.Now())
+		c.traced.Money = used.Charge(provider.BatchPrices(c.prices), time.Now())
 		u.Money += c.traced.Money
 	case !c.mock && !slices.Contains(u.Unpriced, c.model):
 		u.Unpriced = append(u.Unpriced, c.model)

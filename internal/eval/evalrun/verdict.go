@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
@@ -105,7 +106,7 @@ func chargeOf(m *spec.Model, r *model.Response) float64 {
 	if prices == nil {
 		return 0
 	}
-	return r.Usage.Charge(prices, time.Now())
+	return r.Usage.Charge(provider.BatchPrices(prices), time.Now())
 }
 
 func unreadable(answer string) error {
