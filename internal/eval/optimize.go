@@ -50,7 +50,8 @@ func (c *checker) optimization(ctx context.Context, o *spec.Optimization) {
 	c.evaluation.Optimization = made
 	at := func(key string) source.Span { return o.Position().Field(key).Span() }
 	if o.Train+o.Validation > 0.9 && o.Position().Complete("train", "validation") {
-		c.list.Add(ruleInvalid.At(at("validation"), "train and validation are %v of the rows together", o.Train+o.Validation).WithHint("leave at least 0.1 held out"))
+		c.list.Add(ruleInvalid.At(at("validation"), "train and validation are %v of the rows together", o.Train+o.Validation).
+			WithHint("leave at least 0.1 held out"))
 	}
 	metrics := c.evaluation.Metrics
 	if i := slices.IndexFunc(metrics, func(m *Metric) bool { return o.Metric == "" || m.Declared.Name() == o.Metric }); i >= 0 {

@@ -106,7 +106,8 @@ func (b *Bench) Program(ctx context.Context, texts map[string][]byte) (*Program,
 	return b.evaluation.open(ctx, b.evaluation.path, eval.Change{Texts: texts})
 }
 
-// Run runs some rows, those of whole sessions, with a candidate. The results are in the order of the rows, then of the trials.
+// Run runs some rows, those of whole sessions, with a candidate. The results are in the order of the rows, then of the
+// trials.
 func (b *Bench) Run(ctx context.Context, id string, p *Program, rows []int) (_ []*Result, err error) {
 	e := *b.evaluation
 	e.variants = []*variant{{&spec.Variant{ID: id}, p}}
