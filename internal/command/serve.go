@@ -197,6 +197,9 @@ func (c *serveCommand) run(ctx context.Context, path string) (err error) {
 		return err
 	}
 	options := server.Options{Access: control, Log: log, Version: cli.Version(), NoUI: c.noUI, Reload: c.reload}
+	if !control.Authenticated() && access.CheckListen(c.access.Host, false, false) == nil {
+		options.Test = testMaker(path)
+	}
 	closeEngine, err := c.openEngine(ctx, app, path, &options)
 	if err != nil {
 		appflags.CloseApp(ctx, app, &err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/cli/appflags"
 	"github.com/qtype-dev/qtype/internal/memoryview"
+	"github.com/qtype-dev/qtype/internal/server/sessions"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/runtime"
@@ -96,6 +98,11 @@ func (t *testFromCommand) make(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
+	return t.of(ctx, app, m, session, path, file)
+}
+
+// of makes the test of a session.
+func (t *testFromCommand) of(ctx context.Context, app *runtime.App, m memoryview.Memory, session, path, file string) error {
 	typed := &conversation.Typed{}
 	turns, err := conversation.Read(m.History(ctx, session), t.turn, func(text string) string { return typed.Redact(app.Redactor().String(text)) })
 	if err != nil {
@@ -113,6 +120,23 @@ func (t *testFromCommand) make(ctx context.Context, path string) (err error) {
 		fmt.Fprintf(t.Err, "replaced in the conversation: %s\n", replaced)
 	}
 	return nil
+}
+
+// testMaker makes the tests that test from writes, of conversations of a server.
+func testMaker(path string) sessions.TestMaker {
+	return func(ctx context.Context, served sessions.App, id, session string, turn int64) (string, error) {
+		app, ok := served.(*runtime.App)
+		if !ok {
+			return "", errors.New("the server has no application")
+		}
+		var text, notes strings.Builder
+		t := &testFromCommand{Streams: &cli.Streams{Streams: terminal.Streams{Out: &text, Err: &notes}}, turn: turn}
+		file := filepath.Join(filepath.Dir(path), "session"+apptest.Suffixes()[0]) // so that it names the application
+		if err := t.of(ctx, app, memoryview.Of(app, id), session, path, file); err != nil {
+			return "", err
+		}
+		return "# " + strings.ReplaceAll(strings.TrimSpace(notes.String()), "\n", "\n# ") + "\n" + text.String(), nil
+	}
 }
 
 // openStored returns the application of a document, whose conversations are read.

@@ -15,6 +15,7 @@ func (s *Server) newSessions() *sessions.Service {
 		State:   s.state,
 		Running: s.runningIn,
 		OnFork:  s.copyInputs,
+		Test:    s.opts.Test,
 		Log:     s.log,
 	})
 }

@@ -39,7 +39,10 @@ type Options struct {
 	Heartbeat time.Duration   // between comments in streams without events; 0: 15 s
 	MaxRuns   int             // runs at once; 0: 4,096
 	Engine    runs.Engine     // runs the rows; nil: this process
-	Reload    bool            // the application will be replaced: turns wait for those of the former one
+
+	Test sessions.TestMaker // makes tests of stored conversations; nil: none are made
+
+	Reload bool // the application will be replaced: turns wait for those of the former one
 }
 
 // Server is an http.Handler. It is safe for concurrent use.

@@ -38,7 +38,8 @@ func New(p *evalrun.Page, annotations string, redact func(string) string) (*View
 	if err := p.Write(&page); err != nil {
 		return nil, err
 	}
-	return &View{page: []byte(redact(page.String())), policy: p.Policy() + "; frame-ancestors 'none'; base-uri 'none'; form-action 'none'", report: p.Report, path: annotations, token: p.Token, redact: redact}, nil
+	const more = "; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+	return &View{page: []byte(redact(page.String())), policy: p.Policy() + more, report: p.Report, path: annotations, token: p.Token, redact: redact}, nil
 }
 
 // Handler serves the page to requests with the token in their address, and the annotations to those with the token in a header, which no other

@@ -66,6 +66,9 @@ func sessionPaths() object {
 			closed("Fork", object{member("turn", typed("integer")), member("id", sessionID())}, []string{"turn"}), made, 400, 401, 404, 409, 413, 415, 422, 429, 503))}),
 		member("/sessions/{session}/rewind", object{member("post", path("rewind_session", "sessions", "Undo a turn and those after it, or those after the turn keep", id,
 			append(closed("Rewind", object{member("turn", typed("integer")), member("keep", typed("integer"))}, []string{}), member("minProperties", 1), member("maxProperties", 1)), one, 400, 401, 404, 409, 413, 415, 422, 429, 503))}),
+		member("/sessions/{session}/test", object{member("get", path("test_session", "sessions", "A test of the conversation up to a turn, from a server on loopback without authentication",
+			append(ofMemory[:2:2], queryParameter("turn", object{member("type", "integer"), member("minimum", 1)})), nil,
+			object{member("200", response("The test", object{member("application/yaml", object{member("schema", typed("string"))})}))}, 400, 401, 404, 409, 429, 503))}),
 		member("/sessions/{session}/export", object{member("get", path("export_session", "sessions", "The messages of a session, for import",
 			ofMemory, nil, exported, 400, 401, 404, 429, 503))}),
 	}

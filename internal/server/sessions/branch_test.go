@@ -2,6 +2,7 @@ package sessions_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http/httptest"
 	"regexp"
@@ -95,6 +96,38 @@ func TestSessions_Transfer(t *testing.T) {
 	}
 	if got := get[one](t, s, "ada", "POST /sessions/import?flow=aside", `{"role":"user","content":"bare"}`, 201); got.Title != "bare" || got.Memories[0].ID != "other" {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// TestSessions_Test makes a test of a session, of its owner only, where the server makes tests.
+func TestSessions_Test(t *testing.T) {
+	asked := ""
+	s := newServer(t, memory.NewInProcess(), func(o *sessions.Options) {
+		o.Test = func(_ context.Context, _ sessions.App, memory, session string, turn int64) (string, error) {
+			if asked = fmt.Sprint(memory, " ", session, " ", turn); turn > 1 {
+				return "", errors.New("the conversation has no turn 2")
+			}
+			return "tests: []\n", nil
+		}
+	})
+	defer func() { testkit.Must(t, s.app.Close(context.Background())) }()
+	s.say(t, "ada", "s", "q")
+	if text := s.must(t, "ada", "GET /sessions/s/test?turn=1", "", 200); text != "tests: []\n" || !strings.HasPrefix(asked, "talk ") || !strings.HasSuffix(asked, "s 1") {
+		t.Errorf("%q, asked for %s", text, asked)
+	}
+	asked = ""
+	if s.must(t, "bob", "GET /sessions/s/test", "", 404); asked != "" {
+		t.Errorf("a session of another caller: asked for %s", asked)
+	}
+	if text := s.must(t, "ada", "GET /sessions/s/test?turn=2", "", 409); !strings.Contains(text, "has no turn 2") {
+		t.Error(text)
+	}
+	s.must(t, "ada", "GET /sessions/s/test?turn=x", "", 400)
+	none := newServer(t, memory.NewInProcess())
+	defer func() { testkit.Must(t, none.app.Close(context.Background())) }()
+	none.say(t, "ada", "s", "q")
+	if text := none.must(t, "ada", "GET /sessions/s/test", "", 404); !strings.Contains(text, "no_tests") {
+		t.Error(text)
 	}
 }
 

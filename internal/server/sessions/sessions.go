@@ -52,12 +52,16 @@ type Options struct {
 
 	Running func(ctx context.Context, session string) (run string, busy bool, err error) // whether a stored session is in use, and the id of the run that uses it, if it has one; nil: it is not
 	OnFork  func(ctx context.Context, from, to string) error                             // copies it; nil: nothing
+	Test    TestMaker                                                                    // nil: no tests are made
 	Allowed func(flow *spec.Flow, caller access.Principal) bool                          // whether a caller may use a flow; nil: access.Allowed
 	Wait    time.Duration                                                                // how long a change waits for an active turn; 0: 10 seconds
 	Import  int64                                                                        // the most bytes of an imported transcript; 0: 32 MiB
 	Log     *slog.Logger                                                                 // failures of the server; nil: slog.Default
 	Now     func() time.Time                                                             // the clock; nil: time.Now
 }
+
+// TestMaker makes a test of a stored session of a memory, up to a turn, 0 for the last one: the text of a test file. An error is about the conversation.
+type TestMaker func(ctx context.Context, app App, memory, session string, turn int64) (string, error)
 
 const (
 	defaultWait   = 10 * time.Second
@@ -113,6 +117,7 @@ func (s *Service) routes() {
 		"/sessions/{id}/fork":               {http.MethodPost: s.fork},
 		"/sessions/{id}/rewind":             {http.MethodPost: s.rewind},
 		"/sessions/{id}/export":             {http.MethodGet: s.export},
+		"/sessions/{id}/test":               {http.MethodGet: s.test},
 	} {
 		s.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, methods) })
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"math"
 	"mime"
 	"net/http"
 	"net/url"
@@ -47,6 +48,34 @@ func (s *Service) export(w http.ResponseWriter, r *http.Request) error {
 		panic(http.ErrAbortHandler) // the client sees that the lines are not complete
 	}
 	return nil
+}
+
+// test answers GET /sessions/{id}/test: a test of the conversation up to the parameter turn.
+func (s *Service) test(w http.ResponseWriter, r *http.Request) error {
+	if s.opts.Test == nil {
+		return problem.New(http.StatusNotFound, "no_tests", "tests are made by qtype test from, and by a server on loopback without authentication")
+	}
+	one, m, err := s.findMemory(r)
+	if err != nil {
+		return err
+	}
+	turn, err := intParameter(r, "turn", 0, math.MaxInt64)
+	if err != nil {
+		return err
+	}
+	if m.Memory == nil {
+		return problem.New(http.StatusConflict, "no_test", "the session has no messages")
+	}
+	text, err := s.opts.Test(r.Context(), s.opts.App(), m.ID, one.stored, turn)
+	if err != nil {
+		return problem.New(http.StatusConflict, "no_test", "%s", err)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/yaml")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": fileName(one.id) + ".qtype-test.yaml"}))
+	_, err = io.WriteString(w, text)
+	return err
 }
 
 // fileName returns an id as the name of a file.

@@ -2,7 +2,8 @@ import { useChat } from '@ai-sdk/react'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { DefaultChatTransport, type FileUIPart } from 'ai'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
-import { answerRun, apiFetch, cancelRun, forkSession, getNewest, getSession, rewindSession } from '@/lib/api'
+import { answerRun, apiFetch, cancelRun, forkSession, getNewest, getSession, makeTest, rewindSession } from '@/lib/api'
+import { download } from '@/lib/download'
 import { apiURL } from '@/lib/base'
 import { navigate } from '@/lib/router'
 import { isOver } from '@/lib/runstate'
@@ -159,6 +160,8 @@ export function useConversation({ flow, id, initial, run, inputs }: Options) {
     refresh()
     navigate(path('chat', flow.id, copy.id))
   })
+  /** Downloads a test of the conversation that ends with a turn. */
+  const test = (turn: number) => attempt(async () => download(`${id}-${turn}.qtype-test.yaml`, await makeTest(id, turn, chosen), 'application/yaml'))
   const retry = (index: number) => {
     const { messages } = latest.current
     const user = messages.findLastIndex((m, i) => i <= index && m.role === 'user')
@@ -172,7 +175,7 @@ export function useConversation({ flow, id, initial, run, inputs }: Options) {
     await answerRun(target, a)
     if (!busy) await chat.resumeStream()
   }
-  return { chat, busy, detail: detail.data, stored: stored.data?.messages ?? nothing, more: stored.data?.more ?? false, showMore: () => setShown((n) => n + shownMore), places, memory: chosen, setMemory, runID, tools: tools.current, runState, waiting, send, stop, resend, retry, fork, failure, notUndone, answer, refresh }
+  return { chat, busy, detail: detail.data, stored: stored.data?.messages ?? nothing, more: stored.data?.more ?? false, showMore: () => setShown((n) => n + shownMore), places, memory: chosen, setMemory, runID, tools: tools.current, runState, waiting, send, stop, resend, retry, fork, test, failure, notUndone, answer, refresh }
 }
 
 export type Conversation = ReturnType<typeof useConversation>

@@ -1,4 +1,4 @@
-import { GitFork, ListTree, Pencil, RotateCcw } from 'lucide-react'
+import { FlaskConical, GitFork, ListTree, Pencil, RotateCcw } from 'lucide-react'
 import { useQuery } from '@tanstack/react-query'
 import { memo, useState } from 'react'
 import { CopyButton } from '@/components/copy'
@@ -110,6 +110,7 @@ function Editor({ text, onCancel, onSave }: { text: string; onCancel: () => void
 }
 
 function AssistantMessage({ flow, conv, message, index, last, onExplain, place }: MessageProps) {
+  const { app } = useShell()
   const streaming = last && conv.busy
   const text = textOf(message.parts)
   return (
@@ -125,6 +126,7 @@ function AssistantMessage({ flow, conv, message, index, last, onExplain, place }
             <IconButton small icon={RotateCcw} label="Retry" onClick={() => void conv.retry(index)} />
             {text && <CopyButton text={text} />}
             {place && <IconButton small icon={GitFork} label="Fork from here" onClick={() => void conv.fork(place.turn)} />}
+            {place && app.features?.tests && <IconButton small icon={FlaskConical} label="Make a test of this" onClick={() => void conv.test(place.turn)} />}
             {last && conv.runID && <IconButton small icon={ListTree} label="Trace" onClick={() => navigate(pathOf('trace', conv.runID!))} />}
             <MessageFeedback flow={flow} message={message} run={message.metadata?.run_id ?? (last ? conv.runID : undefined)} />
           </div>

@@ -99,12 +99,15 @@ export const forkSession = (id: string, turn: number) => post<T.SessionDetail>(`
 export const rewindSession = (id: string, to: { turn: number } | { keep: number }) => post<T.SessionDetail>(`sessions/${enc(id)}/rewind`, to)
 export const deleteSession = (id: string) => call<unknown>(`sessions/${enc(id)}`, { method: 'DELETE' })
 
-/** The export of a session: one JSON object a line. */
-export async function exportSession(id: string): Promise<string> {
-  const response = await apiFetch(`sessions/${enc(id)}/export`)
+async function getText(path: string): Promise<string> {
+  const response = await apiFetch(path)
   if (!response.ok) throw await problemOf(response)
   return response.text()
 }
+/** The export of a session: one JSON object a line. */
+export const exportSession = (id: string) => getText(`sessions/${enc(id)}/export`)
+/** A test of a conversation up to a turn: the text of a test file. */
+export const makeTest = (id: string, turn: number, memory?: string) => getText(`sessions/${enc(id)}/test${query({ turn, memory })}`)
 
 /** Forgets the key of this tab and the cookie of the sign-in page. */
 export async function signOut(): Promise<void> {

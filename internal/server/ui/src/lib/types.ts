@@ -43,7 +43,7 @@ export interface AppInfo {
   principal: string | null
   simulated: string[] | null
   reload_error: null | { message: string; diagnostics?: (Diagnostic | string)[] | null }
-  features?: { batch?: boolean; traces?: boolean; feedback?: boolean } | null
+  features?: { batch?: boolean; traces?: boolean; feedback?: boolean; tests?: boolean } | null
 }
 
 export interface FeedbackConfig {

@@ -142,6 +142,10 @@ test('conversations are switched, searched, renamed, forked, exported and delete
   await page.getByRole('menuitem', { name: 'Export' }).click()
   expect((await download).suggestedFilename()).toBe('c-002.jsonl')
 
+  const made = page.waitForEvent('download')
+  await page.getByRole('button', { name: 'Make a test of this' }).last().click()
+  expect((await made).suggestedFilename()).toMatch(/^c-014-\d+\.qtype-test\.yaml$/)
+
   await page.getByRole('button', { name: 'Fork from here' }).last().click()
   await expect(page).toHaveURL(/c-014-fork/)
 

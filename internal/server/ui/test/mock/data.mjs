@@ -11,7 +11,7 @@ export const app = {
   principal: null,
   simulated: ['assistant'],
   reload_error: null,
-  features: { batch: true, traces: true, feedback: true },
+  features: { batch: true, traces: true, feedback: true, tests: true },
 }
 
 const address = {

@@ -47,6 +47,10 @@ export async function serveSessions(state, req, res, parts, query) {
   if (!action) return sendJSON(res, 200, detailOf(s))
   if (action === 'messages') return sendJSON(res, 200, { messages: s.messages, previous: null })
   if (action === 'context') return sendJSON(res, 200, contextOf(s))
+  if (action === 'test') {
+    res.writeHead(200, { 'Content-Type': 'application/yaml' })
+    return res.end('tests: []\n')
+  }
   if (action === 'export') {
     res.writeHead(200, { 'Content-Type': 'application/jsonl' })
     return res.end(s.messages.map((m) => `${JSON.stringify(m)}\n`).join(''))
