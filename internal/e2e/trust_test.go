@@ -116,8 +116,6 @@ var unrelated = map[string]string{
 	"internal/remotefs/lock_unix.go:IsWritten":              "files of the user, for qtype clean",
 	"internal/eval/evalrun/files.go:write":                  "a flag or a setting of the user",
 	"internal/eval/evalrun/annotation.go:ReadAnnotations":   "a file that the user names",
-	"internal/eval/evalrun/annotation.go:Annotate":          "a file that the user names",
-	"internal/eval/evalview/evalview.go:Serve":              "the loopback address",
 	"internal/cli/process.go:setGCPercent":                  "a flag or a setting of the user",
 	"internal/command/mcp.go:assist":                        "a flag or a setting of the user",
 	"internal/command/eval_from.go:make":                    "a flag or a setting of the user",
