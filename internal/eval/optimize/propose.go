@@ -47,9 +47,15 @@ type example struct {
 
 // exampleOf returns the worst trial of a row.
 func exampleOf(results []*evalrun.Result, metric evalrun.MetricReport, expected any) example {
+	score := func(r *evalrun.Result) evalrun.Score {
+		if s := r.Scores[metric.ID]; s != nil {
+			return *s
+		}
+		return evalrun.Score{Error: "the metric does not score the row"}
+	}
 	worst := results[0]
 	for _, r := range results[1:] {
-		if s := r.Scores[metric.ID]; s.Error == "" && metric.Better(worst.Scores[metric.ID].Value-s.Value) {
+		if s := score(r); s.Error == "" && metric.Better(score(worst).Value-s.Value) {
 			worst = r
 		}
 	}
@@ -57,7 +63,7 @@ func exampleOf(results []*evalrun.Result, metric evalrun.MetricReport, expected 
 	if expected != nil {
 		e.Expected = value.Text(expected)
 	}
-	if s := worst.Scores[metric.ID]; s.Error == "" {
+	if s := score(worst); s.Error == "" {
 		e.Score, e.Reason = &s.Value, s.Reason
 	}
 	return e
