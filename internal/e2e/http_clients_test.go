@@ -34,7 +34,7 @@ var httpClients = map[string]string{
 	"internal/telemetry/feedback.go:NewFeedback":         "httpx.CheckRedirect",
 	"internal/model/wire/wire.go:NewServer":              "follows none",
 	"internal/model/langchain/transport.go:fixTransport": "follows none",
-	"internal/waves/transport.go:Client":                 "wire.NewServer follows none",
+	"internal/waves/transport.go:client":                 "wire.NewServer follows none",
 	"internal/model/provider/provider.go:withDefaults":   "wire.NewServer and fixTransport follow none",
 	"runtime/new.go:New":                                 "of models and tools, which decide",
 	"tool/ssrf_guard.go:newHTTPClient":                   "httpx.CheckRedirect",

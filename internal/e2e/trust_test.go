@@ -89,7 +89,7 @@ var asked = map[string]string{
 	"distribution/hugot/folder.go:readSettings":          "prepare of internal/model/provider",
 	"internal/model/wire/wire.go:NewServer":              "the client of the application: policyTransport",
 	"internal/model/langchain/transport.go:fixTransport": "the client of the application: policyTransport",
-	"internal/waves/transport.go:Client":                 "findCredential, and policyTransport",
+	"internal/waves/transport.go:client":                 "findCredential, and policyTransport",
 	"internal/model/provider/provider.go:withDefaults":   "findCredential, and policyTransport",
 	"internal/auditlog/auditlog.go:open":                 "App.auditor; the log of tools is a flag of the user",
 	"runtime/new.go:New":                                 "policyTransport, and App.Getenv",
