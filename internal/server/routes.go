@@ -1,11 +1,20 @@
 package server
 
 import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"errors"
+	"html/template"
 	"net/http"
 	"path"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
+	"github.com/qtype-dev/qtype/internal/appstate"
 	"github.com/qtype-dev/qtype/internal/mcpserver"
 	"github.com/qtype-dev/qtype/internal/server/a2a"
 	"github.com/qtype-dev/qtype/internal/server/access"
@@ -15,6 +24,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/internal/server/ui"
+	"github.com/qtype-dev/qtype/memory/store"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // methods are the methods that a route may have.
@@ -186,4 +197,150 @@ func describeFlow(a *host.Application, f *schema.Flow) flowBody {
 		out.Examples = append(out.Examples, f.Spec.Interface.Examples...)
 	}
 	return out
+}
+
+// appBody describes the application and the server.
+type appBody struct {
+	ID             string          `json:"id"`
+	Description    string          `json:"description"`
+	Version        string          `json:"version"`
+	Flows          int             `json:"flows"`
+	Authentication string          `json:"authentication"`
+	Principal      *string         `json:"principal"`
+	Simulated      []string        `json:"simulated"`
+	ReloadError    *ReloadError    `json:"reload_error"`
+	Features       map[string]bool `json:"features"`
+}
+
+// getApp answers GET /app.
+func (s *Server) getApp(w http.ResponseWriter, r *http.Request) {
+	a, p := s.current.Load(), access.PrincipalOf(r.Context())
+	doc := a.App.Spec()
+	out := appBody{ID: doc.ID, Description: doc.Description, Version: s.opts.Version, Flows: len(a.IDs(p)), Authentication: "none",
+		Simulated: simulated(a, p), ReloadError: s.reload.Load(), Features: map[string]bool{"batch": true, "traces": s.recorder != nil, "feedback": a.feedback != nil, "tests": s.opts.Test != nil}}
+	if s.opts.Access != nil {
+		out.Authentication = s.opts.Access.Authentication()
+	}
+	if p.Name != "" {
+		out.Principal = &p.Name
+	}
+	writeJSON(w, http.StatusOK, out)
+}
+
+// simulated returns the ids of the models of a principal's flows that a mock replaces.
+func simulated(a *generation, p access.Principal) []string {
+	ids, seen := []string{}, map[string]bool{}
+	for _, f := range a.Flows {
+		if !access.Allowed(f.Spec, p) {
+			continue
+		}
+		models, err := a.App.Models(f.ID())
+		if err != nil {
+			continue // a run reports it
+		}
+		for _, m := range models {
+			if id := m.Replaces; id != "" && !seen[id] {
+				seen[id] = true
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}
+
+const (
+	probePeriod = 5 * time.Second // for which a store that was written is taken for writable: anyone may call /readyz
+	probeBytes  = 8 << 10         // more than a full disk has left in its last page
+)
+
+// storeProbe finds out whether the store can be written. It is safe for concurrent use.
+type storeProbe struct {
+	mu      sync.Mutex
+	written time.Time // when the store was written last
+}
+
+// check writes a record, unless one was written a moment ago. A server that writes it at the
+// same moment has found out the same.
+func (p *storeProbe) check(ctx context.Context, app store.Application) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.written.IsZero() && time.Since(p.written) < probePeriod {
+		return nil
+	}
+	records := app.Records(appstate.Probe)
+	rec, err := records.Get(ctx, probeID)
+	if err != nil {
+		return err
+	}
+	value := make([]byte, probeBytes)
+	_, _ = rand.Read(value) // never fails
+	err = records.Write(ctx, probeID, store.RecordChange{Version: rec.Version, Next: store.NextVersion(rec.Version), Values: map[string][]byte{probeID: value}})
+	if err != nil && !errors.Is(err, store.ErrConflict) {
+		return err
+	}
+	p.written = time.Now()
+	return nil
+}
+
+// probeID is the id of the record, and the name of its value.
+const probeID = "probe"
+
+//go:embed docs.html
+var docsHTML string
+
+//go:embed docs.css
+var docsCSS []byte
+
+// getStyle answers GET /docs/style.css.
+func getStyle(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/css; charset=utf-8")
+	_, _ = w.Write(docsCSS) // fails only if the client is gone
+}
+
+var docsPage = sync.OnceValue(func() *template.Template { return template.Must(template.New("docs").Parse(docsHTML)) })
+
+// docsFlow is a flow on the page.
+type docsFlow struct {
+	ID, Description, Interface, Example string
+	Inputs, Outputs                     []docsField
+}
+
+type docsField struct {
+	Name, Type string
+	Optional   bool
+}
+
+// getDocs answers GET /docs with a page about the resources of the server.
+func (s *Server) getDocs(w http.ResponseWriter, r *http.Request) {
+	a, p := s.current.Load(), access.PrincipalOf(r.Context())
+	page := struct {
+		ID, Description, Address string
+		Flows                    []docsFlow
+	}{a.App.Spec().ID, a.App.Spec().Description, s.opts.Access.Address(r), nil}
+	for _, f := range a.Flows {
+		if access.Allowed(f.Spec, p) {
+			page.Flows = append(page.Flows, docsOf(f))
+		}
+	}
+	var b bytes.Buffer
+	if err := docsPage().Execute(&b, page); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(b.Bytes()) // fails only if the client is gone
+}
+
+func docsOf(f *schema.Flow) docsFlow {
+	return docsFlow{ID: f.ID(), Description: f.Spec.Description, Interface: f.Interface(), Example: string(f.Example()), Inputs: docsFields(f.Inputs), Outputs: docsFields(f.Outputs)}
+}
+
+func docsFields(vars []*spec.Variable) []docsField {
+	fields := make([]docsField, len(vars))
+	for i, v := range vars {
+		t := v.Type
+		t.Optional = false
+		fields[i] = docsField{v.ID, t.String(), v.IsOptional()}
+	}
+	return fields
 }

@@ -5,16 +5,22 @@ package server
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
 
+	"github.com/qtype-dev/qtype/internal/memory/inprocess"
 	"github.com/qtype-dev/qtype/internal/memory/storeurl"
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/server/host"
@@ -225,3 +231,152 @@ func isStoreError(err error) bool {
 	_, ok := errors.AsType[*memory.StoreError](err)
 	return ok
 }
+
+const (
+	resumePeriod = 5 * time.Second // between two looks for runs that another server has left
+	closeTime    = time.Second     // how long responses may take after the last run has ended
+)
+
+// Serve resumes stored runs, and then accepts connections until ctx ends; Options.Access must be set.
+// At the end, active runs may take the time drain. started is called when connections are accepted. It does
+// not close the application.
+func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration, started func()) error {
+	if n, err := s.Resume(ctx); err != nil {
+		s.log.Error("stored runs could not be resumed", "error", err)
+	} else if n > 0 {
+		s.log.Info("runs resumed", "runs", n)
+	}
+	background, stop := context.WithCancel(ctx)
+	defer stop()
+	go s.resumeRuns(background)
+	srv := s.opts.Access.Server(s.routed)
+	ended := make(chan error, 1)
+	go func() { ended <- s.opts.Access.Serve(srv, l) }()
+	started()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	s.drain(srv, drain)
+	return nil
+}
+
+// drain waits for active runs and requests.
+func (s *Server) drain(srv *http.Server, longest time.Duration) {
+	s.log.Info("shutting down")
+	ctx, cancel := context.WithTimeout(context.Background(), longest)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		s.log.Warn("active runs were ended", "after", longest)
+	}
+	closing, done := context.WithTimeout(context.Background(), closeTime)
+	defer done()
+	if err := srv.Shutdown(closing); err != nil {
+		_ = srv.Close()
+	}
+}
+
+// resumeRuns continues runs that another server has left.
+func (s *Server) resumeRuns(ctx context.Context) {
+	tick := time.NewTicker(resumePeriod)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if _, err := s.Resume(ctx); err != nil && ctx.Err() == nil {
+				s.log.Warn("stored runs could not be resumed", "error", err)
+			}
+		}
+	}
+}
+
+// maxKey is the longest Idempotency-Key.
+const maxKey = 255
+
+// checkKey returns a problem for an Idempotency-Key that a client must not choose.
+func checkKey(key string) error {
+	switch {
+	case len(key) > maxKey:
+		return headerProblem("Idempotency-Key", "the key is longer than 255 bytes")
+	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return headerProblem("Idempotency-Key", "the key has other characters than visible ASCII")
+	}
+	return nil
+}
+
+// headerProblem returns the problem of a wrong header.
+func headerProblem(name, detail string) error {
+	p := problem.New(http.StatusBadRequest, "invalid_header", "%s", detail)
+	p.Errors = []problem.Field{{Pointer: "header " + name, Detail: detail}}
+	return p
+}
+
+func unsupportedMedia(expected string) error {
+	return problem.New(http.StatusUnsupportedMediaType, "unsupported_media_type", "the Content-Type must be %s", expected)
+}
+
+// sessionID returns the session that a request names by header, empty for none. The
+// header session_id is that of QType (Python); proxies often drop it.
+func sessionID(r *http.Request) (string, error) {
+	for _, name := range []string{"X-Session-Id", "session_id"} {
+		if id := headerValue(r, name); id != "" {
+			return id, host.CheckSession("header "+name, id)
+		}
+	}
+	return "", nil
+}
+
+// headerValue returns a header, also one whose name is not in the canonical form.
+func headerValue(r *http.Request, name string) string {
+	if v := r.Header.Get(name); v != "" {
+		return v
+	}
+	for key, values := range r.Header {
+		if strings.EqualFold(key, name) && len(values) > 0 {
+			return values[0]
+		}
+	}
+	return ""
+}
+
+// runIDOf returns the id of the run of an idempotency key: the same key of another
+// caller or for another flow is another run.
+func runIDOf(p access.Principal, flow, key string) string {
+	h := sha256.New()
+	for _, part := range []string{p.Name, flow, key} {
+		_, _ = io.WriteString(h, part+"\x00") // a hash does not fail
+	}
+	return "run_" + strings.ToUpper(hex.EncodeToString(h.Sum(nil)[:16]))
+}
+
+// digest identifies the content of a request.
+func digest(body []byte, session string) string {
+	h := sha256.New()
+	h.Write(body)
+	_, _ = io.WriteString(h, "\x00"+session)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// prefersAsync reports whether the client wants the run instead of its result.
+func prefersAsync(r *http.Request) bool {
+	for _, v := range r.Header.Values("Prefer") {
+		for part := range strings.SplitSeq(v, ",") {
+			if strings.EqualFold(strings.TrimSpace(part), "respond-async") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// keptOpen is a store that applications use one after the other.
+type keptOpen struct{ *inprocess.Store }
+
+// KeepOpen returns a store in this process that applications use one after the other: Close does nothing.
+func KeepOpen(store *inprocess.Store) memory.Store { return keptOpen{store} }
+
+// Close does nothing.
+func (keptOpen) Close() error { return nil }

@@ -2,13 +2,18 @@ package access
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/qtype-dev/qtype/internal/server/problem"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 const (
@@ -289,4 +294,85 @@ func (c *Control) refuse(w *response, r *http.Request, address, principal, reaso
 		w.Header().Set("Retry-After", p.Seconds())
 	}
 	c.write(w, r, p)
+}
+
+// Allowed reports whether a principal may call a flow. An entry NAME is an API key,
+// user:NAME a user, role:NAME everyone with the role. Without the key allow every caller
+// may; an empty list allows no caller. A caller without authentication may call only
+// flows without the key.
+func Allowed(flow *spec.Flow, p Principal) bool {
+	if len(flow.Allow) == 0 {
+		return flow.Allow == nil && !isWritten(flow, "allow")
+	}
+	return p.Name != "" && slices.ContainsFunc(flow.Allow, func(entry string) bool {
+		if role, ok := strings.CutPrefix(entry, spec.RolePrefix); ok {
+			return slices.Contains(p.Roles, role)
+		}
+		return entry == p.Name
+	})
+}
+
+// Authorize returns a *problem.Problem with status 403 if the caller of a request may
+// not call a flow, and logs the refused request.
+func (c *Control) Authorize(r *http.Request, flow *spec.Flow) error {
+	caller := PrincipalOf(r.Context())
+	if Allowed(flow, caller) {
+		return nil
+	}
+	p := problem.New(http.StatusForbidden, "flow_not_allowed", "you may not call the flow %q", flow.ID)
+	if !c.Authenticated() {
+		p.Detail = fmt.Sprintf("the flow %q lists its callers, but the server has no authentication", flow.ID)
+	}
+	c.audit.refused(r, c.proxies.client(r), caller.Name, p.Detail, p)
+	return p
+}
+
+// isWritten reports whether the document has a key. Flows of programs have no positions.
+func isWritten(n spec.Node, key string) bool {
+	at := n.Position()
+	if at == nil {
+		return false
+	}
+	_, ok := at.Lookup(key)
+	return ok
+}
+
+const (
+	auditPerSecond = 50 // lines
+	auditBurst     = 200
+	maxLoggedPath  = 200 // bytes
+)
+
+// audit logs refused requests: who, what and why, without credentials, queries and
+// bodies. The number of lines a second is limited, so that refused requests cannot fill
+// a disk; the next line has the number of those left out.
+type audit struct {
+	logger  *slog.Logger
+	lines   *rate.Limiter
+	skipped atomic.Int64
+}
+
+func newAudit(logger *slog.Logger) *audit {
+	return &audit{logger: logger, lines: rate.NewLimiter(auditPerSecond, auditBurst)}
+}
+
+// refused logs a refused request. reason is one of a fixed set of texts.
+func (a *audit) refused(r *http.Request, address, principal, reason string, p *problem.Problem) {
+	if !a.lines.Allow() {
+		a.skipped.Add(1)
+		return
+	}
+	path := r.URL.Path
+	if len(path) > maxLoggedPath {
+		path = path[:maxLoggedPath]
+	}
+	attrs := []slog.Attr{slog.Int("status", p.Status), slog.String("code", p.Code), slog.String("reason", reason),
+		slog.String("method", r.Method), slog.String("path", path), slog.String("address", address)}
+	if principal != "" {
+		attrs = append(attrs, slog.String("principal", principal))
+	}
+	if n := a.skipped.Swap(0); n > 0 {
+		attrs = append(attrs, slog.Int64("skipped", n))
+	}
+	a.logger.LogAttrs(r.Context(), slog.LevelWarn, "request refused", attrs...)
 }

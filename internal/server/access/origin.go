@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/qtype-dev/qtype/internal/server/problem"
 )
 
@@ -129,4 +131,110 @@ func crossOrigin() *problem.Problem {
 func isSameOrigin(origin string, r *http.Request) bool {
 	u, err := url.Parse(origin)
 	return err == nil && strings.EqualFold(u.Host, r.Host)
+}
+
+const (
+	corsMethods = "GET, HEAD, POST, PUT, PATCH, DELETE"
+	corsExposed = "Location, Preference-Applied, Retry-After, X-Run-Id, X-Session-Id, X-Ignored-Parameters, X-Request-Id, X-Vercel-Ai-Ui-Message-Stream, Mcp-Session-Id, WWW-Authenticate"
+	corsMaxAge  = "600" // seconds
+)
+
+// setHeaders sets the CORS headers of a response for an allowed origin. Credentials of
+// the browser, such as cookies, are never allowed: pages of other origins send a key or
+// a token.
+func (p *originPolicy) setHeaders(h http.Header, r *http.Request) {
+	if !p.any && len(p.origins) == 0 {
+		return
+	}
+	h.Add("Vary", "Origin")
+	origin := r.Header.Get("Origin")
+	if !p.allows(origin) {
+		return
+	}
+	if p.any {
+		origin = "*"
+	}
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Set("Access-Control-Expose-Headers", corsExposed)
+	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+}
+
+// isPreflight reports whether a browser requests permission for another request.
+func isPreflight(r *http.Request) bool {
+	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != ""
+}
+
+// preflight answers a request for permission. It needs no credentials, because browsers
+// send none.
+func (p *originPolicy) preflight(h http.Header, r *http.Request) error {
+	if !p.allows(r.Header.Get("Origin")) {
+		return problem.New(http.StatusForbidden, "cross_origin", "pages of this origin may not call the server")
+	}
+	h.Set("Access-Control-Allow-Methods", corsMethods)
+	h.Set("Access-Control-Max-Age", corsMaxAge)
+	if headers := r.Header.Get("Access-Control-Request-Headers"); areTokens(headers) {
+		h.Set("Access-Control-Allow-Headers", headers)
+	}
+	h.Add("Vary", "Access-Control-Request-Headers")
+	return nil
+}
+
+// areTokens reports whether a text is a list of names of headers.
+func areTokens(list string) bool {
+	if list == "" {
+		return false
+	}
+	for name := range strings.SplitSeq(list, ",") {
+		if !httpguts.ValidHeaderFieldName(strings.TrimSpace(name)) {
+			return false
+		}
+	}
+	return true
+}
+
+// Policies of content. Pages load only what the server itself serves: an answer of a
+// model with the address of an image cannot send data to a third party. Components of
+// the web interface set style attributes, so inline styles are accepted, scripts are not.
+const (
+	pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; " +
+		"img-src 'self' data: blob:; media-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; " +
+		"worker-src 'self' blob:; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+	imagePolicy   = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox" // images of SVG can contain scripts
+	dataPolicy    = "default-src 'none'; frame-ancestors 'none'; sandbox"
+	secureForYear = "max-age=31536000"
+)
+
+const policyHeader = "Content-Security-Policy"
+
+// setSecurityHeaders sets the headers of all responses. A handler may replace them.
+// secure means that the client used TLS.
+func setSecurityHeaders(h http.Header, secure bool) {
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+	if secure {
+		h.Set("Strict-Transport-Security", secureForYear)
+	}
+}
+
+// setContentPolicy sets the headers that depend on the type of the content, unless the
+// handler did. Only what declares to be cacheable is stored.
+func setContentPolicy(h http.Header) {
+	if h.Get("Cache-Control") == "" {
+		h.Set("Cache-Control", "no-store")
+	}
+	if h.Get(policyHeader) != "" {
+		return
+	}
+	switch mediaTypeOf(h) {
+	case "text/html":
+		h.Set(policyHeader, pagePolicy)
+	case "image/svg+xml":
+		h.Set(policyHeader, imagePolicy)
+	default:
+		h.Set(policyHeader, dataPolicy)
+	}
 }

@@ -1,14 +1,19 @@
 package openai
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/appstate"
 	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/internal/server/runs"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
@@ -239,4 +244,179 @@ func (r *response) emit(event string, members ...member) {
 		r.buf = append(r.buf, marshal(m.value)...)
 	}
 	r.buf = append(r.buf, "}\n\n"...)
+}
+
+// response is a response, which it writes as a stream of events or as a whole.
+type response struct {
+	ID           string             `json:"id"`
+	Object       string             `json:"object"`
+	Created      int64              `json:"created_at"`
+	Status       string             `json:"status"`
+	Background   bool               `json:"background"`
+	Error        *responseError     `json:"error"`
+	Incomplete   *incompleteDetails `json:"incomplete_details"`
+	Instructions json.RawMessage    `json:"instructions"`
+	Model        string             `json:"model"`
+	Output       []any              `json:"output"`
+	Parallel     bool               `json:"parallel_tool_calls"`
+	Previous     *string            `json:"previous_response_id"`
+	Conversation *conversationBody  `json:"conversation,omitempty"`
+	Store        bool               `json:"store"`
+	Temperature  *float64           `json:"temperature"`
+	TopP         *float64           `json:"top_p"`
+	Text         struct {
+		Format json.RawMessage `json:"format"`
+	} `json:"text"`
+	Choice     json.RawMessage   `json:"tool_choice"`
+	Tools      json.RawMessage   `json:"tools"`
+	Truncation string            `json:"truncation"`
+	Usage      *responseUsage    `json:"usage"`
+	Metadata   map[string]string `json:"metadata"`
+
+	run     string
+	save    func() error // makes the response the newest of its session; nil if it is not stored
+	seq     int
+	buf     []byte
+	begun   bool
+	current *openItem
+	problem *problem.Problem
+}
+
+// incompleteDetails is why a response ended before it was complete.
+type incompleteDetails struct {
+	Reason string `json:"reason"` // max_output_tokens or content_filter
+}
+
+type responseError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+type responseUsage struct {
+	Input        int `json:"input_tokens"`
+	InputDetails struct {
+		Cached  int `json:"cached_tokens"`
+		Written int `json:"cache_write_tokens"`
+	} `json:"input_tokens_details"`
+	Output        int `json:"output_tokens"`
+	OutputDetails struct {
+		Reasoning int `json:"reasoning_tokens"`
+	} `json:"output_tokens_details"`
+	Total int `json:"total_tokens"`
+}
+
+// textPart is a part of a message or of reasoning.
+type textPart struct {
+	Type        string      `json:"type"` // output_text or reasoning_text
+	Text        string      `json:"text"`
+	Annotations *[]any      `json:"annotations,omitempty"` // output_text
+	Logprobs    *[]struct{} `json:"logprobs,omitempty"`    // output_text
+}
+
+// sourceReference is a web page that an answer cites.
+type sourceReference struct {
+	Type string `json:"type"` // url_citation
+	urlCitation
+}
+
+// fileReference is a file that an answer cites.
+type fileReference struct {
+	Type     string `json:"type"` // file_citation
+	ID       string `json:"file_id"`
+	Name     string `json:"filename"` // with the page or lines
+	Position int    `json:"index"`    // in the text; 0, as for other sources
+}
+
+// annotationOf returns the source that a block is about; nil for other blocks.
+func annotationOf(b *chat.Block) any {
+	if c, ok := citationOf(b); ok {
+		return sourceReference{"url_citation", c}
+	}
+	var file struct {
+		ID    string `json:"source_id"`
+		Title string `json:"title"`
+	}
+	if b.Type != "citation_document" || json.Unmarshal([]byte(b.Text), &file) != nil {
+		return nil
+	}
+	return fileReference{Type: "file_citation", ID: file.ID, Name: file.Title}
+}
+
+// textItem is an item with text: a message, or reasoning.
+type textItem struct {
+	ID      string      `json:"id"`
+	Type    string      `json:"type"`
+	Role    string      `json:"role,omitempty"`
+	Phase   string      `json:"phase,omitempty"` // commentary, or empty for the answer
+	Status  string      `json:"status"`
+	Content []textPart  `json:"content"`
+	Summary *[]textPart `json:"summary,omitempty"` // reasoning
+}
+
+// callItem is a call of a tool of the client, or a request for an approval.
+type callItem struct {
+	ID        string `json:"id"`
+	Type      string `json:"type"`
+	Status    string `json:"status,omitempty"`
+	CallID    string `json:"call_id,omitempty"`
+	Server    string `json:"server_label,omitempty"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// imageItem is an image of an answer.
+type imageItem struct {
+	ID     string `json:"id"`
+	Type   string `json:"type"`
+	Status string `json:"status"`
+	Result string `json:"result"` // base64
+}
+
+// newestValue is the name of the value with the id of the newest response of a session.
+const newestValue = "newest"
+
+// responseID returns the id of a response, which has the session if it is stored.
+func responseID(session string, stored bool, unique string) string {
+	if !stored {
+		return "resp_" + unique
+	}
+	return "resp_" + base64.RawURLEncoding.EncodeToString([]byte(session)) + "." + unique
+}
+
+// sessionOf returns the session of a stored response.
+func sessionOf(id string) (session string, ok bool) {
+	coded, _, ok := strings.Cut(strings.TrimPrefix(id, "resp_"), ".")
+	raw, err := base64.RawURLEncoding.DecodeString(coded)
+	return string(raw), ok && err == nil && strings.HasPrefix(id, "resp_") && checkSession("", string(raw)) == nil
+}
+
+// responseOf returns the id of the record of the newest response of a session.
+func (t *turn) responseOf(session string) string {
+	return appstate.OfFlow(t.principal.StoredSession(session), t.flow.ID())
+}
+
+// newestResponse returns the id of the newest response of a session, empty for none.
+func (a *api) newestResponse(ctx context.Context, t *turn, session string) (string, error) {
+	rec, err := a.State().Records(appstate.Responses).Get(ctx, t.responseOf(session))
+	return string(rec.Values[newestValue]), err
+}
+
+// saveResponse makes a response the newest of its session, unless the request was repeated
+// and others have followed the first one.
+func (a *api) saveResponse(ctx context.Context, t *turn, out *response) error {
+	records, id := a.State().Records(appstate.Responses), t.responseOf(t.session)
+	for {
+		rec, err := records.Get(ctx, id)
+		if err != nil {
+			return err
+		}
+		newest := string(rec.Values[newestValue])
+		if t.repeated != nil && newest != "" && (out.Previous == nil || newest != *out.Previous) {
+			return nil
+		}
+		err = records.Write(ctx, id, store.RecordChange{Version: rec.Version, Next: store.NextVersion(rec.Version), Values: map[string][]byte{newestValue: []byte(out.ID)}})
+		if !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/appstate"
+	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/value"
 )
@@ -210,4 +212,75 @@ func (m *Manager) cancelRemote(ctx context.Context, r *Run) error {
 		return nil
 	}
 	return err
+}
+
+// remotePeriod is the time between two looks at a run of another process.
+const remotePeriod = 250 * time.Millisecond
+
+// Abandon cancels a run that waits for its client, and waits until it has ended: its client
+// goes on without an answer.
+func (m *Manager) Abandon(ctx context.Context, app *runtime.App, r *Run) error {
+	if err := m.Cancel(ctx, r); err != nil {
+		return err
+	}
+	for !m.IsLocal(r) && !r.State().Status.Ended() {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(remotePeriod):
+		}
+		next, err := m.Find(ctx, app, r.Owner, r.ID)
+		if err != nil || next == nil {
+			return err
+		}
+		r = next
+	}
+	return r.Wait(ctx)
+}
+
+// Await waits until a run has ended, or waits for its client. A run of another process is
+// read again until then; the returned run is the newest snapshot.
+func (m *Manager) Await(ctx context.Context, app *runtime.App, r *Run) (run *Run, waiting bool, err error) {
+	for !m.IsLocal(r) && r.State().Status == Running {
+		select {
+		case <-ctx.Done():
+			return r, false, context.Cause(ctx)
+		case <-time.After(remotePeriod):
+		}
+		next, err := m.Find(ctx, app, r.Owner, r.ID)
+		if err != nil || next == nil {
+			return r, false, err
+		}
+		r = next
+	}
+	if r.State().Status == Waiting {
+		return r, true, nil
+	}
+	waiting, err = r.Settle(ctx)
+	return r, waiting, err
+}
+
+// Erase deletes the records of runs by their owner and stored session, and returns their ids.
+// A run that another process continues is deleted too: it ends with an error.
+func Erase(ctx context.Context, state store.Application, match func(owner, session string) bool) (deleted []string, err error) {
+	for h, err := range state.Records(appstate.Runs).List(ctx, store.RecordQuery{}) {
+		if err != nil {
+			return deleted, err
+		}
+		rec, err := openRecord(ctx, state, h.ID)
+		if err != nil {
+			return deleted, err
+		}
+		var req storedRequest
+		if !rec.get(requestValue, &req) || !match(req.Owner, req.Session) {
+			continue
+		}
+		for _, kind := range []string{appstate.Unfinished, appstate.Runs} {
+			if err := state.Records(kind).Delete(ctx, h.ID); err != nil {
+				return deleted, err
+			}
+		}
+		deleted = append(deleted, h.ID)
+	}
+	return deleted, nil
 }

@@ -1,8 +1,11 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/qtype-dev/qtype/runtime"
@@ -149,4 +152,87 @@ func newestFirst(list []*Run, keep func(*Run) bool) []*Run {
 	list = slices.DeleteFunc(list, func(r *Run) bool { return keep != nil && !keep(r) })
 	slices.SortFunc(list, func(a, b *Run) int { return a.Place().Compare(b.Place()) })
 	return list
+}
+
+// appTable counts the runs of each App, so that one that was replaced is closed when
+// its last run has ended. The Manager's mutex guards it.
+type appTable struct {
+	users   map[*runtime.App]int
+	retired []retiredApp
+}
+
+// retiredApp is an App that was replaced, and what else is closed with it.
+type retiredApp struct {
+	app  *runtime.App
+	done func()
+}
+
+func (t *appTable) use(app *runtime.App) { t.users[app]++ }
+
+func (t *appTable) release(app *runtime.App) {
+	if t.users[app]--; t.users[app] == 0 {
+		delete(t.users, app)
+	}
+	t.closeRetired()
+}
+
+// closeRetired closes the replaced applications without runs.
+func (t *appTable) closeRetired() {
+	t.retired = slices.DeleteFunc(t.retired, func(r retiredApp) bool {
+		if t.users[r.app] > 0 {
+			return false
+		}
+		go func() {
+			r.done()
+			_ = r.app.Close(context.Background()) // no caller is left for the error
+		}()
+		return true
+	})
+}
+
+// Retire calls done and closes an App when its last run has ended.
+func (m *Manager) Retire(app *runtime.App, done func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.apps.retired = append(m.apps.retired, retiredApp{app, done})
+	m.apps.closeRetired()
+}
+
+// Use keeps an App open, also if it is replaced, until Release is called.
+func (m *Manager) Use(app *runtime.App) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.apps.use(app)
+}
+
+// Release ends a Use.
+func (m *Manager) Release(app *runtime.App) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.apps.release(app)
+}
+
+// Place is the place of a run in a list, the newest first. A client that has read a part of the
+// list continues after a place: runs that begin or are deleted meanwhile repeat or skip none.
+type Place struct {
+	nanos int64 // of the time by which the list is sorted
+	id    string
+}
+
+// PlaceOf returns the place of a run in a list that is sorted by times.
+func PlaceOf(at time.Time, id string) Place { return Place{at.UnixNano(), id} }
+
+// Compare returns a negative number if p is before other in the list.
+func (p Place) Compare(other Place) int {
+	return cmp.Or(cmp.Compare(other.nanos, p.nanos), strings.Compare(p.id, other.id))
+}
+
+// String returns the place as a text for clients.
+func (p Place) String() string { return strconv.FormatInt(p.nanos, 36) + "." + p.id }
+
+// ParsePlace parses what String returns.
+func ParsePlace(text string) (p Place, ok bool) {
+	number, id, found := strings.Cut(text, ".")
+	nanos, err := strconv.ParseInt(number, 36, 64)
+	return Place{nanos, id}, found && id != "" && err == nil
 }

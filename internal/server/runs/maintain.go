@@ -14,6 +14,8 @@ import (
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // Periods of the maintenance of stored runs.
@@ -322,4 +324,114 @@ func (m *Manager) abandon(ctx context.Context, rec *record, req *storedRequest, 
 		return err
 	}
 	return rec.setUnfinished(ctx, false, time.Time{})
+}
+
+// cleanPeriod is the time between two searches for stored runs that have expired.
+const cleanPeriod = time.Hour
+
+// keepClean deletes expired runs, once at the start and then in periods, until ctx ends.
+func (m *Manager) keepClean(ctx context.Context) {
+	tick := time.NewTicker(cleanPeriod)
+	defer tick.Stop()
+	for {
+		if err := m.Clean(ctx); err != nil && ctx.Err() == nil {
+			m.opts.Log.Warn("expired runs could not be deleted", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Clean deletes the stored runs that have expired; a Manager with a store calls it every
+// hour. It reads only runs older than Options.Expire, and keeps runs that have not ended.
+func (m *Manager) Clean(ctx context.Context) error {
+	if m.opts.State == nil {
+		return nil
+	}
+	state := m.opts.State()
+	for h, err := range state.Records(appstate.Runs).List(ctx, store.RecordQuery{}) {
+		if err == nil && time.Since(h.Stored) > m.opts.Expire {
+			err = m.removeExpired(ctx, state, h.ID)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeExpired deletes a run that has ended and expired.
+func (m *Manager) removeExpired(ctx context.Context, state store.Application, id string) error {
+	rec, err := openRecord(ctx, state, id)
+	if err != nil || rec.head.Version == 0 {
+		return err
+	}
+	var req storedRequest
+	if rec.get(requestValue, &req) && (m.isUnfinished(rec) || time.Since(req.Created) <= m.opts.Expire) {
+		return nil
+	}
+	_, err = state.Records(appstate.Runs).Remove(ctx, rec.head) // unless another process uses or deletes it
+	return err
+}
+
+// Sizes of what has no other size, in bytes.
+const (
+	runSize   = 2 << 10
+	eventSize = 256
+	valueSize = 32
+)
+
+// sizeOf returns about how many bytes a run with these events takes.
+func sizeOf(log *eventLog) int {
+	n := runSize
+	events := log.first(log.n)
+	for i := range events {
+		ev := &events[i]
+		n += eventSize + len(ev.Text) + len(ev.Error)
+		if ev.Request != nil {
+			n += len(ev.Request.Arguments) + len(ev.Request.Schema)
+		}
+		if ev.Source != nil {
+			n += valueSize + len(ev.Source.Text) + len(ev.Source.Title) + len(ev.Source.Heading)
+		}
+		if ev.Result != nil {
+			n += valueSizes(ev.Result.Outputs)
+		}
+	}
+	return n
+}
+
+func valueSizes(list []any) int {
+	n := 0
+	for _, v := range list {
+		n += valueSizeOf(v)
+	}
+	return n
+}
+
+func valueSizeOf(v any) int {
+	switch v := v.(type) {
+	case string:
+		return valueSize + len(v)
+	case []byte:
+		return valueSize + len(v)
+	case []any:
+		return valueSize + valueSizes(v)
+	case *value.Record:
+		n := valueSize
+		for _, field := range v.All() {
+			n += valueSizeOf(field)
+		}
+		return n
+	case chat.Message:
+		n := valueSize
+		for i := range v.Blocks {
+			n += valueSize + v.Blocks[i].Size()
+		}
+		return n
+	}
+	return valueSize
 }

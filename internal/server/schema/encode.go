@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -100,4 +101,21 @@ func JSONOrText(text string) json.RawMessage {
 	}
 	raw, _ := json.Marshal(text) // a text always has a JSON form
 	return raw
+}
+
+// Answering returns the ids of the steps that write the answer of the flow with a model, in
+// alphabetical order.
+func (f *Flow) Answering() []string {
+	if f.Answer == nil {
+		return nil
+	}
+	writers := f.Spec.Writers(f.Answer.ID)
+	ids := []string{}
+	for s := range f.Spec.Plan().All() {
+		if id := s.Step.Common().ID; writers[id] && s.Model() != nil && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }

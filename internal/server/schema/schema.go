@@ -4,6 +4,13 @@
 package schema
 
 import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/internal/typeschema"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -193,4 +200,115 @@ func (f *Flow) ClientTools() []string {
 		}
 	}
 	return names
+}
+
+// kinds are the names of Go's kinds for clients.
+var kinds = map[string]string{"bool": "true or false", "string": "a text", "int": "a whole number", "int64": "a whole number", "float64": "a number"}
+
+// DecodeBody decodes a JSON body that is an object. With strict, members that to does not
+// have are errors. The error is a *problem.Problem that names the field.
+func DecodeBody(body []byte, to any, strict bool) error {
+	if _, err := ParseBody(body); err != nil {
+		return err
+	}
+	d := json.NewDecoder(strings.NewReader(string(body)))
+	if strict {
+		d.DisallowUnknownFields()
+	}
+	err := d.Decode(to)
+	if err == nil {
+		return nil
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return wrongType(wrong)
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return Invalid([]problem.Field{{Pointer: "/" + escape(strings.Trim(name, `"`)), Detail: "there is no such field"}})
+	}
+	return problem.New(http.StatusUnprocessableEntity, "invalid_request", "the body has not the expected form")
+}
+
+// wrongType returns the problem of a member that has another type.
+func wrongType(e *json.UnmarshalTypeError) error {
+	if e.Field == "" {
+		return problem.New(http.StatusUnprocessableEntity, "invalid_request", "the body must be a JSON object")
+	}
+	want := kinds[e.Type.Kind().String()]
+	switch {
+	case want != "":
+	case e.Type.Kind().String() == "slice":
+		want = "a list"
+	default:
+		want = "an object"
+	}
+	return Invalid([]problem.Field{{Pointer: "/" + strings.ReplaceAll(e.Field, ".", "/"), Detail: "expected " + want}})
+}
+
+// Example returns a request with a value for each required input.
+func (f *Flow) Example() []byte {
+	o := object{}
+	for _, v := range f.Inputs {
+		if !v.IsOptional() {
+			o = append(o, typeschema.Member{Name: v.ID, Value: exampleOf(v.Type, 0)})
+		}
+	}
+	raw, err := json.Marshal(o)
+	if err != nil { // objects, lists and texts always encode
+		return []byte("{}")
+	}
+	return raw
+}
+
+// examples are the values of primitive types.
+var examples = map[string]any{"int": 1, "float": 1.5, "boolean": true, "date": "2026-01-31", "datetime": "2026-01-31T12:00:00Z", "time": "12:00:00",
+	"ChatMessage": "Hello", "MessageRole": "user"}
+
+// exampleOf returns a value of a type. depth ends the recursion of types that contain
+// themselves.
+func exampleOf(t spec.Type, depth int) any {
+	switch {
+	case depth > 4:
+		return nil
+	case t.Elem != nil:
+		return []any{exampleOf(*t.Elem, depth+1)}
+	case t.Custom != nil:
+		o := object{}
+		for _, p := range t.Custom.Properties {
+			if !p.Type.Optional {
+				o = append(o, typeschema.Member{Name: p.Name, Value: exampleOf(p.Type, depth+1)})
+			}
+		}
+		return o
+	case examples[t.Name] != nil:
+		return examples[t.Name]
+	case t.IsRecord():
+		return object{}
+	}
+	return "text"
+}
+
+// Feedback returns the configuration of the flow's feedback: its type and the keys of its
+// declaration; nil for none.
+func (f *Flow) Feedback() map[string]any {
+	if f.Spec.Feedback == nil {
+		return nil
+	}
+	out := map[string]any{"type": spec.TypeName(f.Spec.Feedback)}
+	addKeys(out, reflect.ValueOf(f.Spec.Feedback).Elem())
+	return out
+}
+
+// addKeys adds the fields of a struct under their keys in a document.
+func addKeys(out map[string]any, v reflect.Value) {
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		key := field.Tag.Get("yaml")
+		switch {
+		case !field.IsExported():
+		case field.Anonymous && field.Type.Kind() == reflect.Struct:
+			addKeys(out, v.Field(i))
+		case key != "":
+			out[key] = v.Field(i).Interface()
+		}
+	}
 }
