@@ -9,6 +9,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
 	"github.com/qtype-dev/qtype/tool"
 )
@@ -65,4 +66,38 @@ func isMemoryError(err error) bool {
 	var small *memory.TurnSizeError
 	var unbalanced *memory.BalanceError
 	return errors.As(err, &store) || errors.As(err, &busy) || errors.As(err, &taken) || errors.As(err, &budget) || errors.As(err, &empty) || errors.As(err, &small) || errors.As(err, &unbalanced)
+}
+
+// internalError is the prefix of the error of a step that panicked.
+const internalError = "internal error: "
+
+// recoverPanics converts a panic of a step to an error: a bug fails one row, not the
+// run.
+func recoverPanics(f func() error) (err error) {
+	defer recoverTo(&err)
+	return f()
+}
+
+// recoverTo converts a panic to an error; it must be deferred.
+func recoverTo(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%s%v", internalError, p)
+	}
+}
+
+// withPosition adds the position in n to an error about a setting of n that is
+// not available.
+func withPosition(n spec.Node, err error) error {
+	if e, ok := errors.AsType[*spec.NotAvailableError](err); ok && e.Owner != "" && e.Position.IsZero() {
+		return e.At(n)
+	}
+	return err
+}
+
+// positionPrefix returns the position of a node and a colon, "" if it has no position.
+func positionPrefix(n spec.Node) string {
+	if span := n.Position().Span(); !span.IsZero() {
+		return span.String() + ": "
+	}
+	return ""
 }

@@ -3,10 +3,13 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/qtype-dev/qtype/internal/memory/promptcontext"
 	"github.com/qtype-dev/qtype/internal/memoryconfig"
+	"github.com/qtype-dev/qtype/internal/tool/mcp"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
@@ -89,4 +92,89 @@ func (a *App) memoryTool(t *spec.MemoryTool) (tool.Tool, error) {
 		return steps.NewMemorySearchTool(t, a.searchers[t.Memory.To.ID]), nil
 	}
 	return steps.NewMemoryTool(t, a.memories[t.Memory.To.ID]), nil
+}
+
+// sharedModels are the models of the application.
+func (a *App) sharedModels() memoryconfig.Models {
+	return memoryconfig.Models{
+		Summarizer: func(b *spec.SummaryBlock) promptcontext.Summarizer {
+			return steps.Summarizer(b.Model.ID, func() (model.Chat, error) { return a.models.chat.get(b.Model.To) })
+		},
+		Embedder: func(b *spec.RetrievalBlock) promptcontext.Embedder {
+			return steps.Embedder(b.EmbeddingModel.ID, func() (model.Embedder, error) {
+				m, err := a.embedder(b.EmbeddingModel.To)
+				return uncached{m}, err
+			})
+		},
+		Extractor: func(b *spec.FactsBlock) promptcontext.Extractor {
+			return steps.FactExtractor(b.Model.ID, func() (model.Chat, error) { return a.models.chat.get(b.Model.To) })
+		},
+		InputTokens: inputTokens,
+	}
+}
+
+// inputTokens returns the number of tokens of messages that a summary or facts are made of
+// in one call: what the context window of the model has room for in addition to the
+// instructions and two results, less a reserve, because the model may count
+// differently. 0 is the default of the memory.
+func inputTokens(m *spec.Model, result int) int {
+	const maxInput, instructions = 16_000, 500
+	if m == nil {
+		return 0
+	}
+	window := model.Describe(m).ContextWindow
+	if window == 0 {
+		return 0
+	}
+	return min(max((window-2*result-instructions)*4/5, 100), maxInput)
+}
+
+// sample calls a model for the server of an MCPTool, as a part of the step that called the
+// tool: with its budget, its events and its traces.
+func (a *App) sample(ctx context.Context, req mcp.SampleRequest) (*mcp.Sample, error) {
+	m, err := a.limitedModel(req.Model, req.MaxTokens)
+	if err != nil {
+		return nil, err
+	}
+	answer, truncated, err := steps.Ask(ctx, m, req.Model.ID, model.Request{Messages: req.Messages})
+	if err != nil {
+		return nil, err
+	}
+	return &mcp.Sample{Text: answer.Message.Text(), Model: answer.Model, Truncated: truncated}, nil
+}
+
+// limitedModel returns a model, with its fallbacks, whose answers have at most max tokens.
+func (a *App) limitedModel(declared *spec.Model, max int) (model.Chat, error) {
+	if declared == nil {
+		return nil, fmt.Errorf("the model of the sampling is not linked")
+	}
+	var all []model.Chat
+	for _, m := range fallbacks(declared) {
+		made, err := a.newChat(limited(m, max))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, made)
+	}
+	return model.WithFallbacks(all[0], all[1:]...), nil
+}
+
+// limited returns a copy of a model whose answers have at most max tokens. An answer that
+// is longer is returned as far as it goes.
+func limited(m *spec.Model, max int) *spec.Model {
+	c := *m
+	c.OnTruncation = "error"
+	c.InferenceParams = maps.Clone(m.InferenceParams)
+	if c.InferenceParams == nil {
+		c.InferenceParams = map[string]any{}
+	}
+	if own := model.MaxTokens(m.InferenceParams); own > 0 {
+		max = min(max, own)
+	}
+	key := "max_tokens"
+	if _, newer := c.InferenceParams["max_completion_tokens"]; newer {
+		key = "max_completion_tokens"
+	}
+	c.InferenceParams[key] = max
+	return &c
 }

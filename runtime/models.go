@@ -1,13 +1,21 @@
 package runtime
 
 import (
+	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
+	"time"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/internal/model/provider"
+	"github.com/qtype-dev/qtype/internal/modelparams"
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/steps"
 )
 
 // registerModel adds a declared model. An embedding model is also known as a chat
@@ -144,3 +152,153 @@ func (a *App) embedder(m *spec.EmbeddingModel) (model.Embedder, error) {
 // CircuitBreakers returns the circuit breakers of servers of models that have opened since
 // the App was made.
 func (a *App) CircuitBreakers() []model.BreakerState { return a.models.traffic.Breakers() }
+
+// redactedChat is a chat model whose answers have no secrets. The arguments of tool calls
+// are not changed: the tools may need them.
+type redactedChat struct {
+	model.Chat
+	redactor *redact.Redactor
+}
+
+// redactChat returns m without secrets in its answers; nil for nil.
+func (a *App) redactChat(m model.Chat) model.Chat {
+	if m == nil {
+		return nil
+	}
+	return &redactedChat{m, a.opts.Redactor}
+}
+
+// Generate sends the request. A secret that is divided over deltas is replaced, too.
+func (m *redactedChat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
+	if m.redactor.Empty() {
+		return m.Chat.Generate(ctx, req)
+	}
+	return func(yield func(model.Event, error) bool) {
+		text, reasoning, commentary := m.redactor.NewStream(), m.redactor.NewStream(), m.redactor.NewStream()
+		rest := func() bool {
+			for _, ev := range []model.Event{{Reasoning: reasoning.End()}, {Commentary: commentary.End()}, {Text: text.End()}} {
+				if ev != (model.Event{}) && !yield(ev, nil) {
+					return false
+				}
+			}
+			return true
+		}
+		for ev, err := range m.Chat.Generate(ctx, req) {
+			switch {
+			case err != nil || ev.Response != nil:
+				if !rest() {
+					return
+				}
+				ev.Response = m.response(ev.Response)
+			case ev.Text != "":
+				ev.Text = text.Next(ev.Text)
+			case ev.Commentary != "":
+				ev.Commentary = commentary.Next(ev.Commentary)
+			default:
+				ev.Reasoning = reasoning.Next(ev.Reasoning)
+			}
+			if (err != nil || ev != (model.Event{})) && !yield(ev, err) {
+				return
+			}
+		}
+	}
+}
+
+// response returns a response without secrets. Items stay as they are: a provider refuses them
+// otherwise, and only the provider gets them.
+func (m *redactedChat) response(r *model.Response) *model.Response {
+	if r == nil {
+		return nil
+	}
+	shown := *r
+	shown.Message.Blocks = redactBlocks(m.redactor, r.Message.Blocks)
+	return &shown
+}
+
+func redactBlocks(r *redact.Redactor, blocks []chat.Block) []chat.Block {
+	shown := slices.Clone(blocks)
+	for i := range shown {
+		shown[i].Text = r.String(shown[i].Text)
+	}
+	return shown
+}
+
+// observedChat reports the calls of a chat model as operations.
+type observedChat struct {
+	model.Chat
+	declared *spec.Model
+	info     model.Info
+	prices   *catalogue.Prices // nil if they are unknown
+}
+
+// observeChat returns m with its calls reported; nil for nil.
+func observeChat(m model.Chat, declared *spec.Model) model.Chat {
+	if m == nil {
+		return nil
+	}
+	return &observedChat{m, declared, m.Info(), declared.CallPrices()}
+}
+
+// Generate sends the request, and reports it if the run has observers.
+func (m *observedChat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
+	if !steps.Observed(ctx) {
+		return m.Chat.Generate(ctx, req)
+	}
+	return m.observed(ctx, req)
+}
+
+// observed sends the request and reports it. An unobserved call does not allocate for it.
+func (m *observedChat) observed(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
+	return func(yield func(model.Event, error) bool) {
+		ctx, end := steps.Observe(ctx, &steps.Operation{Kind: steps.OperationModel, ID: m.declared.ID,
+			Model: &m.info, Prices: m.prices, Params: modelparams.Sent(m.declared), Request: &req, Failed: model.FailuresBefore(ctx)})
+		r := &steps.OperationResult{}
+		defer end(r)
+		for ev, err := range m.Chat.Generate(ctx, req) {
+			switch {
+			case err != nil:
+				r.Err = err
+			case ev.Response != nil:
+				r.Response, r.Ended = ev.Response, time.Now()
+			case r.FirstDelta.IsZero():
+				r.FirstDelta = time.Now()
+			}
+			if !yield(ev, err) {
+				if r.Response == nil && r.Err == nil {
+					r.Err = context.Cause(ctx) // nil if the reader needs no more
+				}
+				return
+			}
+		}
+	}
+}
+
+// observedEmbedder reports the calls of an embedding model as operations.
+type observedEmbedder struct {
+	model.Embedder
+	declared *spec.Model
+	info     model.Info
+	prices   *catalogue.Prices // nil if they are unknown
+}
+
+// observeEmbedder returns m with its calls reported; nil for nil.
+func observeEmbedder(m model.Embedder, declared *spec.Model) model.Embedder {
+	if m == nil {
+		return nil
+	}
+	return &observedEmbedder{m, declared, m.Info(), declared.CallPrices()}
+}
+
+// Embed calls the model, and reports it if the run has observers.
+func (m *observedEmbedder) Embed(ctx context.Context, texts []string) ([][]float32, model.Usage, error) {
+	if !steps.Observed(ctx) {
+		return m.Embedder.Embed(ctx, texts)
+	}
+	ctx, end := steps.Observe(ctx, &steps.Operation{Kind: steps.OperationEmbedding, ID: m.declared.ID,
+		Model: &m.info, Prices: m.prices, Texts: texts})
+	r := &steps.OperationResult{}
+	defer end(r)
+	vectors, usage, err := m.Embedder.Embed(ctx, texts)
+	r.Vectors, r.Usage, r.Err = len(vectors), usage, err
+	return vectors, usage, err
+}
