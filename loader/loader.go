@@ -5,14 +5,21 @@
 package loader
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/redact"
+	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
@@ -212,4 +219,186 @@ func (l Limits) orDefault() Limits {
 		l.Wait = 30 * time.Second
 	}
 	return l
+}
+
+// diagnostics collects diagnostics up to a limit, each once: an error in a value with
+// YAML aliases, or in a file that is included twice, would otherwise be reported at every use.
+type diagnostics struct {
+	list   diag.List
+	limit  int
+	seen   map[string]bool
+	muted  int // nothing is added while it is above 0
+	raised int // number of calls of add, including diagnostics that were not added
+}
+
+// full reports whether the limit is reached.
+func (f *diagnostics) full() bool { return len(f.list) > f.limit }
+
+func (f *diagnostics) add(more ...diag.Diagnostic) {
+	for _, d := range more {
+		f.raised++
+		if f.muted > 0 || f.full() {
+			continue
+		}
+		key := keyOf(d)
+		if f.seen[key] {
+			continue
+		}
+		f.seen[key] = true
+		if len(f.list) == f.limit {
+			d = ruleLimit.At(d.Span, "there are more than %d diagnostics; the others are not shown", f.limit)
+		}
+		f.list.Add(d)
+	}
+}
+
+// keyOf identifies what a diagnostic reports. An unknown key that a merge brings to several
+// entities is one error, although its message names the entity.
+func keyOf(d diag.Diagnostic) string {
+	path, message := "", d.Message
+	if d.Span.File != nil {
+		path = d.Span.File.Path
+	}
+	if d.Code == ruleUnknownField.Code {
+		message = d.Hint + d.Suggestion
+	}
+	return fmt.Sprintf("%s %v %s %s", path, d.Span.Start, d.Code, message)
+}
+
+// checkPath checks the constant path and the base of a step that reads or writes a file,
+// with the functions of a run.
+func (d *decoder) checkPath(n *node, s spec.Step) {
+	file, ok := s.(spec.FileStep)
+	if !ok {
+		return
+	}
+	path, base, writes := file.FilePath()
+	usable := remotefs.Readable
+	if writes {
+		usable = remotefs.Writable
+	}
+	if at := n.get("base"); isDecidedText(at) && trust.IsAddress(base) {
+		d.reportPath(at, "base", addressProblem(usable(trust.Below(base, "file"))))
+	}
+	uri := uriOf(n)
+	switch {
+	case !isDecidedText(uri):
+	case strings.TrimSpace(path.URI) == "":
+		d.diags.add(ruleKind.At(uri.span, "%q is empty", "path.uri").WithHint("give it the path of a file"))
+	default:
+		problem := addressProblem(usable(path.URI))
+		if problem == "" && writes {
+			problem = spec.UnwritableFile(path.URI)
+		}
+		d.reportPath(uri, "path.uri", problem)
+	}
+}
+
+func (d *decoder) reportPath(at *node, key, problem string) {
+	if problem != "" {
+		if strings.Contains(at.source, "://") {
+			hideValue(at) // an address may have a password
+		}
+		d.diags.add(ruleKind.At(at.span, "%q cannot be %q: %s", key, remotefs.Redacted(at.shown()), problem))
+	}
+}
+
+// isDecidedText reports whether a value is a text without environment variables that are not
+// set.
+func isDecidedText(n *node) bool { return n != nil && n.kind == text && !n.unset }
+
+// addressProblem returns why an address cannot be used; empty if it can.
+func addressProblem(err error) string {
+	reason, ok := errors.AsType[interface {
+		error
+		Reason() string
+	}](err)
+	if !ok {
+		return ""
+	}
+	return reason.Reason()
+}
+
+// uriOf returns the value of uri in the path of a step; nil if there is none.
+func uriOf(step *node) *node {
+	if path := step.get("path"); path != nil && path.kind == mapping {
+		return path.get("uri")
+	}
+	return nil
+}
+
+// satisfies is fitsRule for a program in a browser, of which package validator would be more than
+// a megabyte. It knows the words of rules that package spec uses; TestFitsRule compares both.
+func satisfies(v reflect.Value, rule string) bool {
+	given := false // by a pointer: its value is not that of an absent key
+	for (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && !v.IsNil() {
+		v, given = v.Elem(), true
+	}
+	for part := range strings.SplitSeq(rule, ",") {
+		name, param, _ := strings.Cut(part, "=")
+		switch {
+		case name == "omitempty" && !given && isUnset(v):
+			return true
+		case name == "omitempty":
+		case name == "oneof" && slices.Contains(strings.Fields(param), textOf(v)):
+		case name == "oneof" || !inRange(v, name, param):
+			return false
+		}
+	}
+	return true
+}
+
+// isUnset reports whether a value is that of an absent key.
+func isUnset(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Slice, reflect.Map:
+		return v.Len() == 0
+	}
+	return v.IsZero()
+}
+
+// textOf returns a text or a number as oneof compares it.
+func textOf(v reflect.Value) string {
+	if v.Kind() == reflect.String {
+		return v.String()
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+// inRange compares the number, or the length of a text or list, with a bound.
+func inRange(v reflect.Value, name, bound string) bool {
+	limit, err := strconv.ParseFloat(bound, 64)
+	size, ok := magnitude(v)
+	if err != nil || !ok {
+		return false // not a rule of this type; TestRules_Tags finds it
+	}
+	order := cmp.Compare(size, limit)
+	switch name {
+	case "gt":
+		return order > 0
+	case "gte", "min":
+		return order >= 0
+	case "lt":
+		return order < 0
+	case "lte", "max":
+		return order <= 0
+	}
+	return false
+}
+
+// magnitude returns what a bound is compared with.
+func magnitude(v reflect.Value) (float64, bool) {
+	switch {
+	case v.CanInt():
+		return float64(v.Int()), true
+	case v.CanUint():
+		return float64(v.Uint()), true
+	case v.CanFloat():
+		return v.Float(), true
+	case v.Kind() == reflect.String:
+		return float64(len([]rune(v.String()))), true
+	case v.Kind() == reflect.Slice, v.Kind() == reflect.Map:
+		return float64(v.Len()), true
+	}
+	return 0, false
 }

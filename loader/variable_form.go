@@ -2,10 +2,14 @@ package loader
 
 import (
 	"fmt"
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
+	"github.com/qtype-dev/qtype/internal/modelparams"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/spec/source"
 )
@@ -143,4 +147,288 @@ func folded(text string) *regexp.Regexp {
 		words = append(words, regexp.QuoteMeta(word))
 	}
 	return regexp.MustCompile(strings.Join(words, `[\\\s]+`))
+}
+
+// typeVariables gives values of parameters of models the type of their text: those that are one
+// unquoted environment variable, where the parameter is a number or a boolean.
+func (n *node) typeVariables() {
+	for i, p := range n.pairs {
+		switch v := p.value; {
+		case v.kind == mapping:
+			v.typeVariables()
+		case v.kind == text && v.bare && !v.unset && isOneVariable(v.source):
+			is := resolve11(v.text)
+			if (is == integer || is == float) && modelparams.IsNumber(p.key.text) || is == boolean && modelparams.IsBoolean(p.key.text) {
+				typed := *v // an alias elsewhere keeps the text
+				typed.kind = is
+				n.pairs[i].value = &typed
+			}
+		}
+	}
+}
+
+// isOneVariable reports whether a text is a variable and nothing else.
+func isOneVariable(text string) bool {
+	scan := envScanner{text: text}
+	v, found := scan.next()
+	return found && v.Start == 0 && v.End == len(text)
+}
+
+// decodeUnion decodes a mapping into the struct that its key `type` selects.
+func (d *decoder) decodeUnion(n *node, v reflect.Value, at target) {
+	u := spec.FindUnion(d.unions, v.Type())
+	if u == nil {
+		return
+	}
+	if !d.isMapping(n, at, "a mapping that defines a "+u.Name) {
+		return
+	}
+	chosen, certain := d.chooseCase(n, u)
+	made := chosen.New()
+	if !certain {
+		// The wrong type was reported; further errors may not apply to the intended
+		// type. The entity is still created, so that references to its id resolve.
+		d.diags.muted++
+		defer func() { d.diags.muted-- }()
+	}
+	d.decodeStruct(n, reflect.ValueOf(made).Elem(), u.Name)
+	v.Set(reflect.ValueOf(made))
+}
+
+// chooseCase returns the case that the type selects. If the type is missing or unknown,
+// it reports that and returns the most probable case, which is certain if the type is a
+// misspelling of no other.
+func (d *decoder) chooseCase(n *node, u *spec.Union) (chosen spec.Case, certain bool) {
+	tag := n.get("type")
+	if tag == nil {
+		tag = misspelledTag(n, u)
+	}
+	if tag == nil || tag.kind == null {
+		return d.chooseUntyped(n, u, tag)
+	}
+	for _, c := range u.Cases {
+		if tag.kind == text && c.Tag == tag.text {
+			return c, true
+		}
+	}
+	likely, _ := d.chooseByFields(n, u)
+	if tag.kind == broken || tag.unset {
+		n.markInvalid()
+		return likely, false
+	}
+	if tag.kind != text {
+		n.markInvalid()
+		d.diags.add(ruleUnionTag.At(tag.head(), "the type of a %s must be a word, not %s", u.Name, tag.describe()).WithHint("%s", oneOf(tags(u))))
+		return likely, false
+	}
+	found := ruleUnionTag.At(tag.span, "unknown %s type %q", u.Name, tag.shown())
+	explained, ok := explainValue(found, u.Name, tag.text, tags(u))
+	if !ok {
+		explained = found.WithNearest(tag.text, tags(u))
+	}
+	if found = explained; found.Suggestion != "" {
+		certain = diag.IsUnambiguous(tag.text, found.Suggestion, tags(u))
+		if !certain {
+			n.markInvalid()
+		}
+		for _, c := range u.Cases {
+			if c.Tag == found.Suggestion {
+				likely = c
+			}
+		}
+	} else {
+		n.markInvalid() // the intended type is not known
+		if found.Hint == "" {
+			found = found.WithHint("%s", oneOf(tags(u)))
+		}
+	}
+	d.diags.add(found)
+	return likely, certain
+}
+
+// misspelledTag returns the value of a key that is probably a misspelling of `type`.
+// The unknown key is reported with the other keys.
+func misspelledTag(n *node, u *spec.Union) *node {
+	for _, p := range n.pairs {
+		if p.value.kind != text || diag.Nearest(p.key.text, []string{"type"}) == "" {
+			continue
+		}
+		if slices.Contains(tags(u), p.value.text) || diag.Nearest(p.value.text, tags(u)) != "" {
+			return p.value
+		}
+	}
+	return nil
+}
+
+// chooseUntyped chooses the case of an entity whose type is missing, or null if tag is set.
+func (d *decoder) chooseUntyped(n *node, u *spec.Union, tag *node) (chosen spec.Case, certain bool) {
+	if tag == nil && n.unread { // the type may be in a merge that could not be read
+		likely, _ := d.chooseByFields(n, u)
+		return likely, false
+	}
+	likely, fits := d.chooseByFields(n, u)
+	if u.TagOptional && fits && tag == nil {
+		return likely, true
+	}
+	n.markInvalid() // no rule applies to a guess
+	owner := u.Name
+	if id := n.get("id"); id != nil && id.kind == text {
+		owner += " \"" + id.shown() + "\""
+	}
+	missing := missingField(n, owner, "type")
+	found := ruleUnionTag.At(missing.Span, "%s", missing.Message).WithHint(`add "type:" here; %s`, oneOf(tags(u)))
+	found = keyedType(found, n, u)
+	if tag != nil {
+		found.Span = tag.span
+	}
+	d.diags.add(found)
+	return likely, false
+}
+
+// chooseByFields returns the case that has most of the keys, where required ones count
+// twice; the first of equal cases. It fits if it has a key other than the id.
+func (d *decoder) chooseByFields(n *node, u *spec.Union) (best spec.Case, fits bool) {
+	most := -1
+	for _, c := range u.Cases {
+		p := d.planOf(reflect.TypeOf(c.New()).Elem())
+		score := 0
+		for _, f := range p.fields {
+			switch {
+			case f.name == "id" || !n.has(f.name):
+			case f.required:
+				score += 2
+			default:
+				score++
+			}
+		}
+		if score > most {
+			best, most = c, score
+		}
+	}
+	return best, most > 0
+}
+
+// oneOf lists choices on one line, up to a readable number.
+func oneOf(choices []string) string {
+	const shown = 12
+	if len(choices) == 1 {
+		return "it can be " + choices[0]
+	}
+	if len(choices) > shown {
+		return "it can be " + strings.Join(choices[:shown], ", ") + ", …"
+	}
+	last := len(choices) - 1
+	return "it can be " + strings.Join(choices[:last], ", ") + " or " + choices[last]
+}
+
+// unknowns collects what the parts of a document that could not be decoded may have
+// contained: entities with ids, and references to others.
+type unknowns struct {
+	declared, named map[reflect.Type]bool
+	order           spec.Unknowns
+	known           map[reflect.Type]bool // types that were visited
+}
+
+// spec returns what was collected.
+func (g *unknowns) spec() spec.Unknowns { return g.order }
+
+// add records that a value of a type is missing. The variables of a tool are local, so
+// a part of a tool declares nothing.
+func (g *unknowns) add(d *decoder, t reflect.Type) {
+	if g.known[t] && !d.inTool {
+		return
+	}
+	g.walk(d, t, map[reflect.Type]bool{}, d.inTool)
+	if g.known == nil {
+		g.known = map[reflect.Type]bool{}
+	}
+	g.known[t] = g.known[t] || !d.inTool
+}
+
+// markLost records what may be missing in a value. An entity of a union whose type is
+// unknown still has its id.
+func (d *decoder) markLost(v reflect.Value) {
+	declared := d.gaps.order.Declared
+	d.gaps.add(d, v.Type())
+	if v.Kind() != reflect.Interface || v.IsNil() {
+		return
+	}
+	if e, ok := v.Interface().(spec.Entity); ok && e.EntityID() != "" {
+		for _, t := range d.gaps.order.Declared[len(declared):] {
+			delete(d.gaps.declared, t)
+		}
+		d.gaps.order.Declared = declared
+		delete(d.gaps.known, v.Type())
+	}
+}
+
+// walk visits the types that a value of a type can contain.
+func (g *unknowns) walk(d *decoder, t reflect.Type, seen map[reflect.Type]bool, inTool bool) {
+	if seen[t] {
+		return
+	}
+	seen[t] = true
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[spec.Reference]()) {
+		g.addNamed(spec.TargetType(reflect.New(t).Interface().(spec.Reference)))
+		return
+	}
+	switch t {
+	case reflect.TypeFor[spec.Expression]():
+		g.addNamed(reflect.TypeFor[*spec.Variable]())
+		return
+	case reflect.TypeFor[spec.Type]():
+		g.addNamed(reflect.TypeFor[*spec.CustomType]())
+		return
+	}
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		g.walk(d, t.Elem(), seen, inTool)
+	case reflect.Interface:
+		for _, c := range d.caseTypes(t) {
+			g.walk(d, c, seen, inTool)
+		}
+	case reflect.Struct:
+		g.walkStruct(d, t, seen, inTool)
+	}
+}
+
+func (g *unknowns) walkStruct(d *decoder, t reflect.Type, seen map[reflect.Type]bool, inTool bool) {
+	pointer := reflect.PointerTo(t)
+	isVariable := t == reflect.TypeFor[spec.Variable]()
+	if pointer.Implements(reflect.TypeFor[spec.Entity]()) && !(isVariable && inTool) {
+		g.addDeclared(d, pointer)
+	}
+	if pointer.Implements(reflect.TypeFor[spec.Tool]()) {
+		// The variables of a tool are local; flows are visited elsewhere.
+		inTool = true
+	}
+	for i := range t.NumField() {
+		if f := t.Field(i); f.IsExported() && f.Type != reflect.TypeFor[spec.Positioned]() {
+			g.walk(d, f.Type, seen, inTool)
+		}
+	}
+}
+
+// addDeclared records an entity that references may name.
+func (g *unknowns) addDeclared(d *decoder, pointer reflect.Type) {
+	if g.declared[pointer] || d.inTool && pointer == reflect.TypeFor[*spec.Variable]() {
+		return
+	}
+	if g.declared == nil {
+		g.declared = map[reflect.Type]bool{}
+	}
+	g.declared[pointer] = true
+	g.order.Declared = append(g.order.Declared, pointer)
+}
+
+// addNamed records what a missing reference may name.
+func (g *unknowns) addNamed(wants reflect.Type) {
+	if g.named[wants] {
+		return
+	}
+	if g.named == nil {
+		g.named = map[reflect.Type]bool{}
+	}
+	g.named[wants] = true
+	g.order.Named = append(g.order.Named, wants)
 }

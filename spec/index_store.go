@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -170,3 +171,92 @@ func indexStoreRows() []IndexStore {
 
 // newOf returns a new struct of arguments.
 func newOf[A any]() any { return new(A) }
+
+// RedisDocumentArguments are the `args` of a DocumentIndex in Redis.
+type RedisDocumentArguments struct {
+	// IndexName is the name of the index in the server; by default the name of the index.
+	IndexName string `yaml:"index_name"`
+	// Prefix is the beginning of the keys of entries; by default the name of the index and /vector, or /document in a DocumentIndex. The prefix of an index must not begin with that of another one.
+	Prefix string `yaml:"prefix"`
+	// KeySeparator is between the prefix and the id of an entry.
+	KeySeparator string `yaml:"key_separator" default:"_"`
+	ConnectionArguments
+}
+
+// RedisArguments are the `args` of a VectorIndex in Redis.
+type RedisArguments struct {
+	// RedisURL is the address of the server, such as redis://localhost:6379/0, or rediss:// for TLS.
+	RedisURL string `yaml:"redis_url" default:"redis://localhost:6379"`
+	// Algorithm is flat, which compares all vectors, or hnsw, which is approximate; of a new index.
+	Algorithm string `yaml:"algorithm" default:"flat"`
+	// DistanceMetric is the distance of a new index: cosine, l2 or ip.
+	DistanceMetric string `yaml:"distance_metric" default:"cosine"`
+	// M is the number of connections of each entry with hnsw; by default that of the server.
+	M int `yaml:"m"`
+	// EFConstruction is the number of candidates while an index with hnsw is built; by default that of the server.
+	EFConstruction int `yaml:"ef_construction"`
+	// EFRuntime is the number of candidates of a search with hnsw; by default that of the server.
+	EFRuntime int `yaml:"ef_runtime"`
+	RedisDocumentArguments
+}
+
+// CheckArguments reports an unusable address, unknown values and settings without effect.
+func (a *RedisArguments) CheckArguments() []*ArgumentError {
+	problems := checkValue(redisAddress("redis_url", a.RedisURL), "algorithm", a.Algorithm, "flat", "hnsw")
+	problems = checkValue(problems, "distance_metric", a.DistanceMetric, "cosine", "l2", "ip")
+	for _, setting := range []struct {
+		key   string
+		value int
+	}{{"m", a.M}, {"ef_construction", a.EFConstruction}, {"ef_runtime", a.EFRuntime}} {
+		switch {
+		case setting.value < 0:
+			problems = append(problems, &ArgumentError{Key: setting.key, Message: "expected 0, for the default of the server, or more"})
+		case setting.value > 0 && a.Algorithm != "hnsw":
+			problems = append(problems, &ArgumentError{Key: setting.key, Message: "has no effect without algorithm: hnsw"})
+		}
+	}
+	return problems
+}
+
+// IndexTool lets a model search an index. The result of a call is a list of passages with numbers, which an answer cites as in [1]; the cited ones are the sources of the answer.
+type IndexTool struct {
+	ToolBase `without:"outputs"`
+	// Index is the id of the index.
+	Index Ref[Index] `yaml:"index" jsonschema:"required"`
+	// Mode is what is compared in a VectorIndex: vector (the meaning, by the embedding model of the index), text (the words), or hybrid (both rankings, combined). A DocumentIndex compares words.
+	Mode string `yaml:"mode" default:"vector" validate:"oneof=vector text hybrid"`
+	// Filters limit the search by metadata.
+	Filters map[string]any `yaml:"filters"`
+	// TopK is the maximum number of passages, if the call does not have an argument top_k.
+	TopK int `yaml:"top_k" default:"5" validate:"min=1,max=50"`
+}
+
+// The arguments of an IndexTool with a fixed meaning. Others are conditions on the
+// metadata field of the same name.
+const (
+	IndexToolQuery = "query" // the text to search for, required
+	IndexToolTopK  = "top_k" // the maximum number of passages
+)
+
+// Arguments returns the inputs; without any, the query alone.
+func (t *IndexTool) Arguments() []*Variable {
+	if len(t.Inputs) > 0 {
+		return t.Inputs
+	}
+	return []*Variable{{ID: IndexToolQuery, Type: Type{Name: "text"}}}
+}
+
+// Results returns nothing: the result is a list of passages.
+func (t *IndexTool) Results() (vars []*Variable, declared bool) { return nil, false }
+
+// MetadataFilters are the conditions on the metadata of passages.
+func (t *IndexTool) MetadataFilters() (key string, filters map[string]any) {
+	return "filters", t.Filters
+}
+
+// FilterInputs lists the arguments that are conditions on metadata.
+func (t *IndexTool) FilterInputs() []*Variable {
+	return slices.DeleteFunc(slices.Clone(t.Inputs), func(v *Variable) bool {
+		return v == nil || v.ID == IndexToolQuery || v.ID == IndexToolTopK
+	})
+}

@@ -235,3 +235,46 @@ func (l *Language) rowDocs(rule string) []rowDoc {
 	}
 	return docs
 }
+
+// IDs returns the ids of entities.
+func IDs[E Entity](all []E) []string {
+	var ids []string
+	for _, e := range all {
+		ids = append(ids, e.EntityID())
+	}
+	return ids
+}
+
+// VariableByID returns the variable with an id, nil for none.
+func VariableByID(vars []*Variable, id string) *Variable {
+	for _, v := range vars {
+		if v != nil && v.ID == id {
+			return v
+		}
+	}
+	return nil
+}
+
+// findRow returns the first row of a table that is the one sought.
+func findRow[R any](rows []R, is func(R) bool) (row R, found bool) {
+	for _, r := range rows {
+		if is(r) {
+			return r, true
+		}
+	}
+	return row, false
+}
+
+// TakesNull reports whether null in the place of a field's value is the same as no key. A required key and
+// one with a default need a value, except where the struct can tell null from the default.
+func TakesNull(f reflect.StructField) bool {
+	switch f.Type {
+	case reflect.TypeFor[*BatchConfig](), reflect.TypeFor[*ConcurrencyConfig](): // as in QType (Python)
+		return false
+	}
+	if f.Type.Kind() == reflect.Pointer {
+		return true
+	}
+	_, hasDefault := f.Tag.Lookup("default")
+	return !hasDefault && !slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required")
+}

@@ -1,6 +1,11 @@
 package spec
 
 import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/catalogue"
@@ -235,4 +240,183 @@ type MockToolCall struct {
 	Name string `yaml:"name" jsonschema:"required"`
 	// Arguments are the call's arguments; in texts $1 is replaced by what the pattern captured.
 	Arguments map[string]any `yaml:"arguments"`
+}
+
+// The protocols of OpenAI's models, values of Model.API.
+const (
+	ChatAPI      = "chat"      // Chat Completions
+	ResponsesAPI = "responses" // the Responses API
+)
+
+// UsesResponses reports whether a model of OpenAI or Azure OpenAI is called by the Responses API:
+// as the document declares, or else if the service of the provider answers some requests of the
+// model only there, such as those with hosted tools. Other servers may not have the API, and are called by Chat Completions.
+func (m *Model) UsesResponses() bool {
+	switch {
+	case m.Provider != "openai" && m.Provider != "azure-openai":
+		return false
+	case m.API != "":
+		return m.API == ResponsesAPI
+	case !m.OwnService() || m.datedAPI():
+		return false
+	case m.HasHosted && m.Elsewhere == "" && !strings.Contains(m.Name(), "-search-"): // which search in chat completions only
+		return true
+	}
+	known, ok := m.Known()
+	effort, _ := m.InferenceParams["reasoning_effort"].(string)
+	switch m.Thinking {
+	case "":
+	case ThinkingOff:
+		effort = "none"
+	default:
+		effort = string(m.Thinking)
+	}
+	return ok && (known.Reasoning.ResponsesOnly || known.Reasoning.RefusesToolsInChat(effort))
+}
+
+// OwnService reports whether the service of the provider is called, or an endpoint of Azure OpenAI.
+func (m *Model) OwnService() bool {
+	row, ok := m.ProviderRow()
+	return ok && (m.address() == "" || row.Name == "azure-openai" || isOwnService(row.BaseURL, m.address()))
+}
+
+// datedAPI reports whether the document has a version of Azure OpenAI's protocol with a date:
+// most of them are older than the Responses API.
+func (m *Model) datedAPI() bool {
+	return m.APIVersion != "" && m.APIVersion != "v1" && m.APIVersion != "preview"
+}
+
+// Conflict returns the first key of the model that its provider cannot use, and what is
+// wrong with it; both are empty if there is none. A provider that this version does not
+// run is reported by CheckAvailable.
+func (m *Model) Conflict() (key, problem string) {
+	row, ok := callableProvider(m)
+	switch {
+	case !ok:
+		return "", ""
+	case row.NoChat:
+		return "provider", fmt.Sprintf("the provider %s has no chat models", row.Name)
+	case row.NoPath && m.BaseURL != "":
+		if u, err := url.Parse(m.BaseURL); err == nil && !HasNoPath(u) {
+			return "base_url", fmt.Sprintf("base_url of %s must have no path", row.Name)
+		}
+	}
+	return m.headersConflict(row)
+}
+
+// headersConflict is the part of Conflict about headers.
+func (m *Model) headersConflict(row Provider) (key, problem string) {
+	if len(m.Headers) == 0 {
+		return "", ""
+	}
+	if row.Client != NativeClient {
+		return "headers", fmt.Sprintf("the provider %s sends no headers", row.Name)
+	}
+	if _, problem := m.HeaderConflict(); problem != "" {
+		return "headers", problem
+	}
+	return "", ""
+}
+
+// HasNoPath reports whether an address has no path, except for the version v1.
+func HasNoPath(u *url.URL) bool {
+	path := strings.Trim(u.Path, "/")
+	return path == "" || path == "v1"
+}
+
+// Conflict is Conflict of an embedding model.
+func (m *EmbeddingModel) Conflict() (key, problem string) {
+	row, ok := callableProvider(&m.Model)
+	switch {
+	case !ok:
+		return "", ""
+	case m.Thinking != "":
+		return "thinking", "an embedding model does not reason"
+	case !row.Embeddings:
+		return "provider", fmt.Sprintf("the provider %s has no embedding models", row.Name)
+	case len(row.EmbeddingProtocols) > 0 && !slices.Contains(row.EmbeddingProtocols, m.embeddingProtocol()):
+		return "model_id", fmt.Sprintf("%s is not an embedding model of %s that is supported: the catalogue has none of that name with embedding_protocol %s", m.Name(), row.Name, strings.Join(row.EmbeddingProtocols, " or "))
+	case row.Client == LocalClient && strings.Contains(m.Name(), schemeEnd):
+		return "model_id", fmt.Sprintf("%q is an address; provider %s reads a local folder", m.Name(), row.Name)
+	}
+	return m.headersConflict(row)
+}
+
+// embeddingProtocol returns the form of requests to the model, empty if it is not known.
+func (m *EmbeddingModel) embeddingProtocol() string {
+	if known, ok := m.Known(); ok {
+		return known.EmbeddingProtocol
+	}
+	return ""
+}
+
+// AuthConflict returns why calls of the model cannot use its auth, empty if they can.
+// An auth that has no effect, such as that of a mock, is no conflict.
+func (m *Model) AuthConflict() string {
+	row, ok := callableProvider(m)
+	auth := m.Auth.To
+	if !ok || auth == nil || len(row.Auths) == 0 {
+		return ""
+	}
+	if _, isKey := auth.(KeyAuth); isKey || slices.Contains(row.Auths, TypeName(auth)) {
+		return ""
+	}
+	return fmt.Sprintf("provider %s takes an auth of type %s; %s is %s", row.Name, strings.Join(row.Auths, " or "), auth.EntityID(), TypeName(auth))
+}
+
+// callableProvider returns the row of a model's provider, and whether this version runs it.
+func callableProvider(m *Model) (Provider, bool) {
+	row, known := m.ProviderRow()
+	return row, known && row.Client != MissingClient
+}
+
+// IsHTTPAddress reports whether a text is the http or https address of a server, which
+// `base_url`, environment variables of base URLs and endpoints must be.
+func IsHTTPAddress(text string) bool {
+	u, err := parseAddress(text)
+	return err == nil && u.Hostname() != ""
+}
+
+// Thinking is how much a model reasons before it answers: one of ThinkingWords, or a number of
+// tokens as text. Empty leaves it to the model.
+type Thinking string
+
+// The words of Thinking.
+const (
+	ThinkingOff    Thinking = "off"
+	ThinkingLow    Thinking = "low"
+	ThinkingMedium Thinking = "medium"
+	ThinkingHigh   Thinking = "high"
+	ThinkingMax    Thinking = "max"
+)
+
+// ThinkingWords lists the words, from the least to the most.
+func ThinkingWords() []Thinking {
+	return []Thinking{ThinkingOff, ThinkingLow, ThinkingMedium, ThinkingHigh, ThinkingMax}
+}
+
+// Valid reports whether t is a word or a positive number of tokens.
+func (t Thinking) Valid() bool { return slices.Contains(ThinkingWords(), t) || t.Budget() > 0 }
+
+// Budget returns the number of tokens, 0 for a word.
+func (t Thinking) Budget() int {
+	n, err := strconv.Atoi(string(t))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Tokenizer is what counts tokens: an encoding that qtype contains, or a file.
+type Tokenizer struct {
+	Encoding string // the name of the encoding; empty for a file
+	File     string // the path of the file; empty for an encoding
+}
+
+// IsZero reports whether the document names no tokenizer.
+func (t Tokenizer) IsZero() bool { return t == Tokenizer{} }
+
+// Encodings returns the names of the encodings that a document may name, newest first.
+func Encodings() []string {
+	return []string{"o200k_base", "cl100k_base", "p50k_base", "p50k_edit", "r50k_base"}
 }

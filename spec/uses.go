@@ -2,7 +2,10 @@ package spec
 
 import (
 	"cmp"
+	"iter"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -200,4 +203,177 @@ func hasRole(wanted []Role, role Role) bool {
 		}
 	}
 	return false
+}
+
+// UseModel lets another chat model answer in a flow: the steps whose text is an output of the
+// flow refer to it from then on. Nothing changes if there is no such flow or model.
+func (a *Application) UseModel(flow, model string) {
+	i := slices.IndexFunc(a.Flows, func(f *Flow) bool { return f.ID == flow })
+	to := slices.IndexFunc(a.Models, func(m ModelEntity) bool { return m.EntityID() == model })
+	if i < 0 || to < 0 {
+		return
+	}
+	for _, output := range a.Flows[i].Outputs {
+		writers := a.Flows[i].Writers(output.ID)
+		for s := range a.Flows[i].Plan().All() {
+			if writers[s.Step.EntityID()] {
+				useModel(s.Step, a.Models[to])
+			}
+		}
+	}
+	for _, f := range a.Flows {
+		f.SetPlan()
+	}
+}
+
+// useModel changes the key `model` of a step that calls a chat model.
+func useModel(s Step, m ModelEntity) {
+	field := reflect.Indirect(reflect.ValueOf(s)).FieldByName("Model")
+	if !field.IsValid() {
+		return
+	}
+	if ref, ok := field.Addr().Interface().(*Ref[ModelEntity]); ok {
+		ref.ID, ref.To = m.EntityID(), m
+	}
+}
+
+// Writers returns the ids of the steps whose text is the value of a variable: those that
+// write it, in the flow and in the flows that it runs.
+func (f *Flow) Writers(variable string) map[string]bool {
+	return f.writers(variable, map[*Flow]bool{})
+}
+
+func (f *Flow) writers(variable string, seen map[*Flow]bool) map[string]bool {
+	found := map[string]bool{}
+	if f == nil || seen[f] {
+		return found
+	}
+	seen[f] = true
+	for _, s := range f.Plan().Steps {
+		calls := s.Calls()
+		for _, call := range calls {
+			for _, inner := range call.InnerOutputs(variable) {
+				maps.Copy(found, call.Flow.To.writers(inner, seen))
+			}
+		}
+		writes := func(r *Ref[*Variable]) bool { return r.ID == variable }
+		if len(calls) == 0 && slices.ContainsFunc(s.Writes, writes) {
+			found[s.Step.EntityID()] = true
+			for _, ref := range s.Handoffs() {
+				maps.Copy(found, ref.To.answerWriters(seen))
+			}
+		}
+	}
+	return found
+}
+
+// answerWriters returns the writers of the only output of a flow, to which an Agent hands
+// the conversation over; f may be nil.
+func (f *Flow) answerWriters(seen map[*Flow]bool) map[string]bool {
+	if f == nil || len(f.Outputs) != 1 {
+		return nil
+	}
+	return f.writers(f.Outputs[0].ID, seen)
+}
+
+// BindingsOf are the bindings of a step: what it gives to the tool, flow or record that
+// it invokes, and what it gets back; nil where its type has none.
+func BindingsOf(s Step) (inputs, outputs *Bindings) {
+	v := reflect.ValueOf(s).Elem()
+	for i := range v.NumField() {
+		if !v.Type().Field(i).IsExported() {
+			continue
+		}
+		b, ok := v.Field(i).Addr().Interface().(*Bindings)
+		switch {
+		case !ok:
+		case v.Type().Field(i).Tag.Get("binds") == "outputs":
+			outputs = b
+		default:
+			inputs = b
+		}
+	}
+	return inputs, outputs
+}
+
+// AcceptedAuth lists the types of auth that an entity can use, as the tag `accepts`
+// of its field or of an embedded struct lists them. ok is false for an entity without the
+// tag; an empty list means that an auth has no effect.
+func AcceptedAuth(n Node) (types []string, ok bool) {
+	t := reflect.TypeOf(n).Elem()
+	for i := range t.NumField() {
+		if tag, found := t.Field(i).Tag.Lookup("accepts"); found {
+			return strings.Fields(tag), true
+		}
+	}
+	return nil, false
+}
+
+// EmptyKeys lists the keys of a step that must not be empty, by the tag `nonempty`, and are.
+func EmptyKeys(s Step) []string {
+	var keys []string
+	v := reflect.ValueOf(s).Elem()
+	for i := range v.NumField() {
+		if f := v.Type().Field(i); f.Tag.Get("nonempty") == "true" && v.Field(i).Len() == 0 {
+			keys = append(keys, f.Tag.Get("yaml"))
+		}
+	}
+	return keys
+}
+
+// IsComputation reports whether the steps of the flow, and of the flows that it runs, only
+// compute: they call no models, tools or servers and use no memories or files. The tag
+// `work:"compute"` of the embedded StepBase declares it for a type of step.
+func (p *Plan) IsComputation() bool { return onlyCompute(p.All()) }
+
+// IsComputation reports whether the step, and the steps of the flows that it runs, only
+// compute; see Plan.IsComputation.
+func (p *StepPlan) IsComputation() bool { return onlyCompute(p.All()) }
+
+func onlyCompute(all iter.Seq[*StepPlan]) bool {
+	for s := range all {
+		if !s.OnlyComputes() {
+			return false
+		}
+	}
+	return true
+}
+
+// OnlyComputes reports whether the step itself reaches nothing but the values of its row.
+func (p *StepPlan) OnlyComputes() bool {
+	return stepTag(p.Step, "work") == "compute" && len(p.Memories()) == 0 && len(p.Tools()) == 0
+}
+
+// IsQuick reports whether no row of the step, and of the flows that it runs, waits for anything: they only compute, or
+// call mock models that answer at once.
+func (p *StepPlan) IsQuick() bool {
+	for s := range p.All() {
+		if !s.OnlyComputes() && !s.callsQuickMock() {
+			return false
+		}
+	}
+	return true
+}
+
+// callsQuickMock reports whether all that the step uses are mock models that answer at once.
+func (p *StepPlan) callsQuickMock() bool {
+	models := 0
+	for _, u := range p.Uses {
+		if u.Role == RoleVariable {
+			continue
+		}
+		m, ok := u.Ref.Entity().(*Model)
+		if !ok || u.Role != RoleChatModel || !m.isQuickMock() {
+			return false
+		}
+		models++
+	}
+	return models > 0
+}
+
+// isQuickMock reports whether the model is a mock whose calls never wait, nor fail and are repeated.
+func (m *Model) isQuickMock() bool {
+	row, _ := m.ProviderRow()
+	waits := func(r *MockRule) bool { return r.Delay > 0 || r.Error != "" }
+	return row.Client == MockClient && m.RateLimit == nil && len(m.Fallbacks) == 0 && !slices.ContainsFunc(m.Rules, waits)
 }

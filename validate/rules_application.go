@@ -3,6 +3,10 @@ package validate
 import (
 	"slices"
 
+	"github.com/qtype-dev/qtype/internal/parts"
+	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/sqlquery"
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/source"
 )
@@ -113,4 +117,144 @@ secret_manager: {type: aws_secret_manager, id: secrets, auth: vault}
 				}
 			}
 		})}
+}
+
+// allowRules returns the rules of who may call a flow, and decide about calls of tools, on a server.
+func allowRules() []rule { return []rule{malformedAllow(), neverAllowed(), malformedDecider()} }
+
+func malformedAllow() rule {
+	return rule{code: "QT490", title: "invalid entry of allow",
+		doc: "An entry of `allow` is the name of an API key, `user:NAME` for a user of the OpenID provider, or `role:NAME` for everyone with a role. " +
+			"Entries are complete names: there are no patterns. Remove `allow` if every caller may call the flow.",
+		sample: sample{in: "name: text", out: "name: text", flow: "allow: [ci, ⟦ada@example.com│user:ada@example.com⟧]",
+			steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"},
+		check: on(func(p *ruleContext, f *spec.Flow) {
+			at := f.Position().Field("allow")
+			for i, entry := range f.Allow {
+				if err := spec.CheckAllow(entry); err != nil {
+					p.list.Add(p.reportAt(at.Index(i).Span(), "the flow %q has an invalid entry of allow: %s", f.ID, err).
+						WithHint("write the name of an API key, user:NAME or role:NAME"))
+				}
+			}
+		})}
+}
+
+func neverAllowed() rule {
+	return rule{code: "QT491", warning: true, title: "flow that no caller may call",
+		doc: "A flow with an empty list `allow` cannot be called on a server, only by other flows and with `qtype run`. " +
+			"A repeated entry has no effect. List who may call the flow, or remove `allow` if every caller may.",
+		sample: sample{in: "name: text", out: "name: text", flow: "allow: [⟦│ci⟧]",
+			steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"},
+		check: on(func(p *ruleContext, f *spec.Flow) {
+			at, written := f.Position().Lookup("allow")
+			if !written || !f.Position().Complete("allow") {
+				return
+			}
+			if len(f.Allow) == 0 {
+				p.report(at.Key, "the list allow of flow %q is empty: no caller of a server may call the flow", f.ID)
+			}
+			for i, entry := range f.Allow {
+				if slices.Contains(f.Allow[:i], entry) {
+					p.report(at.Index(i).Span(), "the entry %q of allow can never match: it is already in the list", entry)
+				}
+			}
+		})}
+}
+
+func malformedDecider() rule {
+	return rule{code: "QT498", title: "invalid entry of by",
+		doc: "Who decides about the calls of a tool is `caller`, who has started the run, or `role:NAME`, everyone with a role. " +
+			"Remove `by` if the caller decides. Two entries of approve cannot name different people for one tool.",
+		sample: sample{head: sampleModel + `
+tools:
+  - {type: ClientTool, id: pay, name: pay, description: Pays}`,
+			in: "question: ChatMessage", out: "answer: ChatMessage",
+			steps: "- {type: Agent, id: help, model: writer, tools: [pay], approve: [{tool: pay, by: [⟦support│role:support⟧]}], inputs: [question], outputs: [answer]}"},
+		check: on(func(p *ruleContext, s *spec.Agent) {
+			for n, a := range s.Approve {
+				if slices.ContainsFunc(s.Approve[:n], func(b *spec.Approval) bool { return b.Tool.ID == a.Tool.ID && !slices.Equal(a.By, b.By) }) {
+					p.list.Add(p.reportAt(a.Tool.Span, "agent %q names two times who decides about the calls of the tool %q", s.ID, a.Tool.ID).
+						WithHint("keep one of the entries"))
+				}
+				if at, written := a.Position().Lookup("by"); written && len(a.By) == 0 && a.Position().Complete("by") {
+					p.list.Add(p.reportAt(at.Key, "agent %q: nobody may decide about the calls of the tool %q", s.ID, a.Tool.ID).
+						WithHint("name a role, or remove by if the caller decides"))
+				}
+				for i, entry := range a.By {
+					if err := spec.CheckDecider(entry); err != nil {
+						p.list.Add(p.reportAt(a.Position().Field("by").Index(i).Span(), "agent %q: %s", s.ID, err).
+							WithHint("write caller, or role: and the name of a role"))
+					}
+				}
+			}
+		})}
+}
+
+// availableRules returns the rule about parts of the language that this program does not run.
+func availableRules() []rule { return []rule{notAvailable()} }
+
+// notAvailable has no sample: the distribution runs the whole language, and examples are checked for it.
+func notAvailable() rule {
+	return rule{code: "QT482", title: "not available in this program",
+		doc:    "The language has this type, provider, store or address, but this program is built without it. The message names the part that is missing and the command that gets a program with it; `qtype version --parts` lists those of this program. A run refuses the document, so that an application never does something other than it declares.",
+		sample: sample{},
+		check: on(func(p *ruleContext, n spec.Node) {
+			missing := spec.CheckAvailable(n)
+			m, isModel := n.(spec.ModelEntity)
+			switch {
+			case isModel && !isProvider(m.Base()): // the loader reports an unknown provider
+			case missing != nil:
+				p.report(placeOf(n, missing.Key), "%s", missing)
+			case p.have != nil:
+				p.checkParts(n)
+			}
+		})}
+}
+
+func isProvider(m *spec.Model) bool {
+	_, known := m.ProviderRow()
+	return known
+}
+
+// checkParts reports a part that a node needs and the program does not have.
+func (p *ruleContext) checkParts(n spec.Node) {
+	switch n := n.(type) {
+	case spec.ModelEntity:
+		p.need(n, parts.Provider, n.Base().Provider, "provider")
+	case *spec.Store:
+		if _, known := p.doc.Language.StoreType(n.Type); known { // the loader reports an unknown type
+			p.need(n, parts.Store, n.Type, "type")
+		}
+	case spec.Index:
+		if row, err := spec.StoreOf(n); err == nil {
+			p.need(n, parts.Index, row.Name, "module", "store")
+		}
+	case spec.DatabaseStep:
+		if u, err := sqlquery.ParseURL(n.Database()); err == nil {
+			p.need(n, parts.Database, string(u.Dialect), "connection")
+		}
+	case spec.FileStep:
+		path, base, _ := n.FilePath()
+		p.needAddress(n, path.URI, "path")
+		if trust.IsAddress(base) {
+			p.needAddress(n, base, "base")
+		}
+	case spec.ReaderStep:
+		p.need(n, parts.Files, n.Reader().Bucket, "reader_module")
+	}
+}
+
+// needAddress reports an address of a service that the program does not have.
+func (p *ruleContext) needAddress(n spec.Node, address, key string) {
+	p.need(n, parts.Files, remotefs.Service(address), key)
+}
+
+// need reports a part at the first of keys that the node has; an empty name is none.
+func (p *ruleContext) need(n spec.Node, kind parts.Kind, name string, keys ...string) {
+	if name == "" {
+		return
+	}
+	if missing := p.have.Check(kind, name); missing != nil {
+		p.report(placeOf(n, keys...), "%s", missing)
+	}
 }

@@ -2,6 +2,7 @@ package diag
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -137,4 +138,29 @@ func (l List) Fixable() int {
 		}
 	}
 	return n
+}
+
+// Rule declares a diagnostic code: the text of `qtype explain CODE`, and examples
+// that are its tests.
+type Rule struct {
+	Code     string   // QT and three digits; the meaning of a code never changes
+	Severity Severity // default severity
+	Title    string   // what is wrong, in a few fixed words
+	Doc      string   // why it is wrong and what to do, a few sentences
+	Wrong    string   // a document that breaks the rule; empty if none can
+	Right    string   // the same document, corrected
+}
+
+// At returns a diagnostic of the rule. The message is formatted as by fmt.Sprintf.
+func (r Rule) At(span source.Span, format string, args ...any) Diagnostic {
+	return Diagnostic{Code: r.Code, Severity: r.Severity, Span: span, Message: fmt.Sprintf(format, args...)}
+}
+
+// DidYouMean returns `; did you mean "x"?` with the candidate that is nearest to
+// name; empty if none is near.
+func DidYouMean(name string, candidates []string) string {
+	if near := Nearest(name, candidates); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ""
 }

@@ -2,13 +2,16 @@ package diag
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec/source"
 )
 
@@ -208,4 +211,177 @@ func (p *printer) explain() string { return cmp.Or(p.opts.Program, "qtype") + " 
 // hint returns the hint of a diagnostic, in which the command has the name of the program.
 func (p *printer) hint(d Diagnostic) string {
 	return strings.ReplaceAll(d.Hint, "qtype explain ", p.explain())
+}
+
+// summary returns the message with the hint, for formats without a caret.
+func (d Diagnostic) summary() string {
+	if d.Hint == "" {
+		return escapeControl(d.Message)
+	}
+	return escapeControl(d.Message + "; " + d.Hint)
+}
+
+// file returns the path of a span's file, "" if there is none.
+func file(s source.Span) string {
+	if s.File == nil {
+		return ""
+	}
+	return escapeControl(s.File.Path)
+}
+
+// entry is a diagnostic in JSON. Lines and columns are omitted if there are none.
+type entry struct {
+	Code       string    `json:"code"`
+	Severity   Severity  `json:"severity"`
+	Message    string    `json:"message"`
+	File       string    `json:"file"`
+	Line       int       `json:"line,omitempty"`
+	Column     int       `json:"column,omitempty"`
+	EndLine    int       `json:"end_line,omitempty"`
+	EndColumn  int       `json:"end_column,omitempty"`
+	Suggestion string    `json:"suggestion,omitempty"`
+	Fixes      []fixJSON `json:"fixes,omitempty"`
+}
+
+type fixJSON struct {
+	File      string `json:"file"`
+	Line      int    `json:"line"`
+	Column    int    `json:"column"`
+	EndLine   int    `json:"end_line"`
+	EndColumn int    `json:"end_column"`
+	Text      string `json:"text"`
+}
+
+func fixesOf(d Diagnostic) []fixJSON {
+	var all []fixJSON
+	for _, f := range d.Fixes {
+		s := f.Span
+		all = append(all, fixJSON{file(s), s.Start.Line, s.Start.Column, s.End.Line, s.End.Column, f.NewText})
+	}
+	return all
+}
+
+// JSON prints the list as an array of objects, [] if it is empty. Lines and columns
+// count from 1, columns in characters; a diagnostic without a position has none.
+// The fixes of a diagnostic belong together.
+func JSON(w io.Writer, list List) error {
+	entries := make([]entry, len(list))
+	for i, d := range list {
+		entries[i] = entry{
+			Code: d.Code, Severity: d.Severity, Message: d.summary(), File: file(d.Span),
+			Line: d.Span.Start.Line, Column: d.Span.Start.Column,
+			EndLine: d.Span.End.Line, EndColumn: d.Span.End.Column, Suggestion: d.Suggestion,
+			Fixes: fixesOf(d),
+		}
+	}
+	return encode(w, entries)
+}
+
+// encode writes indented JSON. It escapes control characters for the terminal,
+// which changes no value.
+func encode(w io.Writer, value any) error {
+	var text bytes.Buffer
+	if err := textfmt.WriteJSON(&text, value); err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, r := range text.String() {
+		switch {
+		case r < 0x80 || !unprintable(r):
+			b.WriteRune(r)
+		case r < 0x10000:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// GitHub prints the list as workflow commands that annotate a pull request.
+func GitHub(w io.Writer, list List) error {
+	for _, d := range list {
+		properties := []string{}
+		add := func(name string, value any) {
+			properties = append(properties, name+"="+escapeProperty(fmt.Sprint(value)))
+		}
+		if path := file(d.Span); path != "" {
+			add("file", path)
+		}
+		if d.Span.Start.Line > 0 {
+			add("line", d.Span.Start.Line)
+			add("col", d.Span.Start.Column)
+			add("endLine", d.Span.End.Line)
+			add("endColumn", d.Span.End.Column)
+		}
+		add("title", d.Code)
+		if _, err := fmt.Fprintf(w, "::%s %s::%s\n", d.Severity, strings.Join(properties, ","), escapeData(d.summary())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// escapeData escapes the message of a workflow command.
+func escapeData(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
+}
+
+// escapeProperty escapes a property of a workflow command.
+func escapeProperty(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
+}
+
+// ListRules returns a line for each rule: its code, severity and title.
+func ListRules(rules []Rule) string {
+	var b strings.Builder
+	for _, r := range rules {
+		fmt.Fprintf(&b, "%s  %-7s  %s\n", r.Code, r.Severity, r.Title)
+	}
+	return b.String()
+}
+
+// FindRule returns the rule with a code, which may also be written as 202, qt202 and QT-202.
+func FindRule(rules []Rule, code string) (Rule, error) {
+	code = fullCode(code)
+	i := slices.IndexFunc(rules, func(r Rule) bool { return r.Code == code })
+	if i >= 0 {
+		return rules[i], nil
+	}
+	var codes []string
+	for _, r := range rules {
+		codes = append(codes, r.Code)
+	}
+	near := DidYouMean(code, codes)
+	if near == "" {
+		near = `; codes are QT and three digits, and "qtype explain" lists them`
+	}
+	return Rule{}, fmt.Errorf("no diagnostic has the code %q%s", code, near)
+}
+
+// IsCode reports whether a word is meant as a code: 202, QT202 or qtx.
+func IsCode(word string) bool { return strings.HasPrefix(fullCode(word), "QT") }
+
+// fullCode returns a code as it is declared.
+func fullCode(code string) string {
+	upper := strings.ToUpper(strings.TrimSpace(code))
+	number := strings.TrimLeft(strings.TrimPrefix(upper, "QT"), "- ")
+	if number != "" && strings.Trim(number, "0123456789") == "" {
+		return fmt.Sprintf("QT%03s", number)
+	}
+	return upper
+}
+
+// Explain returns the description of a rule with its examples.
+func (r Rule) Explain() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%s): %s\n\n%s\n", r.Code, r.Severity, r.Title, strings.TrimSpace(r.Doc))
+	for _, example := range []struct{ name, text string }{{"Wrong", r.Wrong}, {"Right", r.Right}} {
+		if text := strings.Trim(example.text, "\n"); text != "" {
+			fmt.Fprintf(&b, "\n%s:\n\n    %s\n", example.name, strings.ReplaceAll(text, "\n", "\n    "))
+		}
+	}
+	return b.String()
 }

@@ -21,6 +21,9 @@ package value
 import (
 	"iter"
 	"slices"
+	"strings"
+
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // UnsetType is the type of Unset.
@@ -108,3 +111,50 @@ func (r *Record) With(name string, v any) *Record {
 // string, except that an empty cell is null if the type is optional and not text,
 // and that lists and records are read as JSON.
 type ParseCell string
+
+// AnswerText returns what a model answered without what is around it: a byte order mark,
+// reasoning up to </think>, and a code fence around the whole rest.
+func AnswerText(text string) string {
+	const bom = "\ufeff"
+	text = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), bom))
+	if strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") {
+		return text // which may have any text in its strings
+	}
+	if thought, after, found := strings.Cut(text, "</think>"); found && (strings.HasPrefix(thought, "<think>") || !strings.Contains(thought, "<think>")) {
+		text = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(after), bom))
+	}
+	inside, fenced := strings.CutPrefix(text, "```")
+	if inside, closed := strings.CutSuffix(inside, "```"); fenced && closed && !strings.Contains(inside, "```") {
+		label, body, _ := strings.Cut(inside, "\n")
+		if strings.ContainsAny(label, "{<[") { // no label: the answer begins on the line of the fence
+			body = inside
+		}
+		text = strings.TrimSpace(body)
+	}
+	return text
+}
+
+// Member is a field of a record type.
+type Member struct {
+	Name string    // the field's name
+	Type spec.Type // its type; spec.Any for free-form content
+}
+
+// Members returns the fields of a custom type or of a domain type, in order. It returns
+// nil for types whose values are not records with fixed fields, as ChatMessage.
+func Members(t spec.Type) []Member {
+	if t.Elem != nil {
+		return nil
+	}
+	var all []Member
+	if t.Custom != nil {
+		for _, p := range t.Custom.Properties {
+			all = append(all, Member{p.Name, p.Type})
+		}
+		return all
+	}
+	for _, m := range members(t.Name) {
+		all = append(all, Member{m.name, m.typ})
+	}
+	return all
+}
