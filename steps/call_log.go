@@ -6,10 +6,14 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
+	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
 )
 
@@ -169,4 +173,209 @@ func requestParts(req *model.Request) []any {
 		parts = append(parts, "no calls")
 	}
 	return parts
+}
+
+// callContext identifies the step, the row and the memory turn of a call of a model
+// or a tool. It travels in the context.Context, for tools that set values of a memory
+// and for the models that a memory itself calls.
+type callContext struct {
+	step    string
+	session string
+	row     int64
+	ordinal int64          // of the row; see Ordinal
+	memory  *memory.Memory // nil outside of a turn
+	turn    *memory.Turn   // nil outside of a turn
+	outer   *callContext   // the enclosing call: a turn may call a tool that runs a flow
+}
+
+type callContextKey struct{}
+
+// withCallContext returns a context for the calls of a step on a row.
+func withCallContext(ctx context.Context, step string, row *Row) context.Context {
+	return enterTurn(ctx, callContext{step: step, session: row.Session, row: row.Number, ordinal: row.Ordinal})
+}
+
+// withTurn returns a context for the calls within the conversation's turn.
+func (s *llmStep) withTurn(ctx context.Context, row *Row, d *conversation) context.Context {
+	if d.turn == nil {
+		return ctx
+	}
+	return enterTurn(ctx, callContext{step: s.id, session: row.Session, row: row.Number, ordinal: row.Ordinal, memory: s.memory, turn: d.turn})
+}
+
+func enterTurn(ctx context.Context, s callContext) context.Context {
+	s.outer = callContextFrom(ctx)
+	return context.WithValue(ctx, callContextKey{}, &s)
+}
+
+// callContextFrom returns the innermost call context, nil for none.
+func callContextFrom(ctx context.Context) *callContext {
+	s, _ := ctx.Value(callContextKey{}).(*callContext)
+	return s
+}
+
+// inputRow returns the number of the row of the run around a call, 0 for none.
+func inputRow(ctx context.Context) (number int64) {
+	for s := callContextFrom(ctx); s != nil; s = s.outer {
+		number = s.row
+	}
+	return number
+}
+
+// activeTurn returns the turn of a memory's session that is in progress around a
+// call, nil for none. Waiting for another turn of that session would deadlock.
+func activeTurn(ctx context.Context, m *memory.Memory, session string) *memory.Turn {
+	if s := turnCallContext(ctx, m, session); s != nil {
+		return s.turn
+	}
+	return nil
+}
+
+// turnCallContext returns the call context of that turn.
+func turnCallContext(ctx context.Context, m *memory.Memory, session string) *callContext {
+	for s := callContextFrom(ctx); s != nil; s = s.outer {
+		if s.memory == m && m.Conversation(s.session) == m.Conversation(session) && s.turn != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// reportUsage reports the cost of a model that a memory called, as the cost of the
+// step that used the memory.
+func reportUsage(ctx context.Context, ev Event) {
+	ev.Kind = EventUsage
+	if s := callContextFrom(ctx); s != nil {
+		ev.Step, ev.Session, ev.Row = s.step, s.session, s.row
+	}
+	Report(ctx, ev)
+}
+
+// toolSession returns the session of the step that calls a tool of a memory.
+func toolSession(ctx context.Context, id string) (string, error) {
+	at := callContextFrom(ctx)
+	if at == nil {
+		return "", &tool.Error{Tool: id, Message: "called outside of a step: there is no session"}
+	}
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	return at.session, nil
+}
+
+// sessionArguments returns the session of the step that calls a tool, and the arguments converted
+// to their declared types.
+func sessionArguments(ctx context.Context, info tool.Info, args map[string]any) (session string, given map[string]any, err error) {
+	if session, err = toolSession(ctx, info.ID); err != nil {
+		return "", nil, err
+	}
+	given, err = tool.ConvertArgs(info, args, value.Assign)
+	return session, given, err
+}
+
+// idempotencyKeys makes keys for the turns of a run: a resumed run finds turns that were
+// committed just before the interruption.
+type idempotencyKeys struct {
+	run string // the run's id, the same after a resume
+
+	mu     sync.Mutex
+	counts map[int64]map[string]int // by the row's ordinal: how many equal turns it has had
+}
+
+// maxInFlight is how far behind the newest row an unfinished row may be.
+const maxInFlight = 4096
+
+type idempotencyKeysKey struct{}
+
+// WithRunID returns a context in which turns have idempotency keys. A resumed run with
+// the same id makes the same keys.
+func WithRunID(ctx context.Context, run string) context.Context {
+	return context.WithValue(ctx, idempotencyKeysKey{}, &idempotencyKeys{run: run, counts: map[int64]map[string]int{}})
+}
+
+// idempotencyKey returns the key of a turn of a row that adds msgs; empty in a run
+// without an id.
+func idempotencyKey(ctx context.Context, row *Row, msgs inputMessages) string {
+	o, _ := ctx.Value(idempotencyKeysKey{}).(*idempotencyKeys)
+	if o == nil {
+		return ""
+	}
+	parts, ordinal := make([]byte, 0, 512), row.Ordinal
+	for s := callContextFrom(ctx); s != nil; s = s.outer {
+		parts = append(strconv.AppendQuote(parts, s.step), ' ')
+		ordinal = s.ordinal // the outermost call: that of the input row, of which a tool runs this row's flow
+	}
+	for i := range msgs { // without the ids, which may be new each time
+		parts = appendDigestParts(parts, &msgs[i].Message)
+	}
+	sum := sha256.Sum256(parts)
+	digest := hex.EncodeToString(sum[:])
+	key := strconv.AppendInt(append(append(parts[:0], o.run...), ' '), ordinal, 10)
+	key = append(append(append(key, ' '), digest...), ' ')
+	return string(strconv.AppendInt(key, int64(o.count(ordinal, digest)), 10))
+}
+
+// appendDigestParts appends the quoted parts of a message. The form of keys never changes:
+// a later version must find the keys of a run that it resumes.
+func appendDigestParts(b []byte, m *chat.Message) []byte {
+	b = append(b, '\n')
+	for _, text := range [...]string{string(m.Role), m.Name, m.ToolCallID} {
+		b = append(strconv.AppendQuote(b, text), ' ')
+	}
+	if calls := m.Calls(); len(calls) == 0 {
+		b = append(b, "[]"...)
+	} else {
+		b = fmt.Appendf(b, "%q", calls)
+	}
+	for i := range m.Blocks {
+		block := &m.Blocks[i]
+		if block.Call != nil {
+			continue
+		}
+		b = strconv.AppendQuote(append(b, ' '), block.Type)
+		b = strconv.AppendQuote(append(b, ' '), block.Text)
+		b = fmt.Appendf(append(b, ' '), "%q", block.Data)
+		b = strconv.AppendQuote(append(b, ' '), block.MimeType)
+	}
+	return b
+}
+
+// count returns how many turns with the digest the row of an ordinal has had.
+func (o *idempotencyKeys) count(ordinal int64, digest string) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.counts[ordinal] == nil {
+		if len(o.counts) >= 2*maxInFlight {
+			for old := range o.counts {
+				if old>>ordinalBits == ordinal>>ordinalBits && old < ordinal-maxInFlight {
+					delete(o.counts, old)
+				}
+			}
+		}
+		o.counts[ordinal] = map[string]int{}
+	}
+	n := o.counts[ordinal][digest]
+	o.counts[ordinal][digest] = n + 1
+	return n
+}
+
+// replayedAnswer returns the answer that an earlier run committed for this turn, nil
+// if the turn has to be run. With an answer, the turn adds no messages.
+func (d *conversation) replayedAnswer(ctx context.Context, row *Row, added inputMessages) (*chat.Message, error) {
+	if d.turn == nil {
+		return nil, nil
+	}
+	key := idempotencyKey(ctx, row, added)
+	if key == "" || !d.turn.SetIdempotencyKey(key) {
+		return nil, nil
+	}
+	msgs, err := d.turn.PriorMessages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(msgs); n > 0 && msgs[n-1].Role == chat.Assistant {
+		handBackFrom(ctx).reread(msgs)
+		return &msgs[n-1], nil
+	}
+	return nil, fmt.Errorf("an earlier run committed the turn, but its answer is no longer in the history")
 }

@@ -2,12 +2,15 @@ package steps
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
 )
@@ -208,4 +211,107 @@ func WithTraceID(ctx context.Context, id TraceID) context.Context {
 func TraceIDOf(ctx context.Context) *TraceID {
 	id, _ := ctx.Value(traceKey{}).(*TraceID)
 	return id
+}
+
+// observedTurn reports a turn of a memory as an operation; nil reports nothing.
+type observedTurn struct {
+	finish func(*OperationResult)
+	report *memory.TurnReport
+}
+
+// observeTurn reports that a turn of the step's memory begins.
+func (s *llmStep) observeTurn(ctx context.Context, row *Row) (context.Context, *observedTurn) {
+	if s.memory == nil || !Observed(ctx) {
+		return ctx, nil
+	}
+	ctx, end := Observe(ctx, &Operation{Kind: OperationMemory, ID: s.declared, Session: row.Session})
+	return ctx, &observedTurn{finish: end}
+}
+
+// begun requests the report of the turn.
+func (o *observedTurn) begun(d *conversation) {
+	if o != nil {
+		o.report = d.turn.Report()
+	}
+}
+
+// end reports the end of the turn.
+func (o *observedTurn) end(d *conversation, err error) {
+	if o == nil {
+		return
+	}
+	r := &OperationResult{Err: err}
+	if d != nil && o.report != nil && o.report.Version != 0 {
+		r.Turn = o.report
+	}
+	o.finish(r)
+}
+
+// observeWindow returns the window of the conversation. If the memory retrieved
+// earlier messages for it, that is reported as an operation.
+func (s *llmStep) observeWindow(ctx context.Context, d *conversation, b memory.Budget) ([]chat.Message, error) {
+	if d.turn == nil || !Observed(ctx) {
+		return d.window(b)
+	}
+	begun := time.Now()
+	window, err := d.window(b)
+	if found := d.turn.Retrieved(); len(found) > 0 {
+		span := StartSpan(ctx, &Operation{Kind: OperationRetrieval, ID: s.declared, Begun: begun})
+		span.End(&OperationResult{Err: err, Retrieved: found})
+	}
+	return window, err
+}
+
+// turnUsage is what the calls of models in a turn have used. It is stored with the turn, so that a run that is repeated after
+// the turn was committed has the same figures.
+type turnUsage struct {
+	mu    sync.Mutex
+	calls int
+	sum   Event
+}
+
+// withTurnUsage returns a context in which the usage of a turn is counted; nil in a run that cannot be repeated, and in one
+// with batches, which counts the calls of all passes.
+func withTurnUsage(ctx context.Context) (context.Context, *turnUsage) {
+	if keys, _ := ctx.Value(idempotencyKeysKey{}).(*idempotencyKeys); keys == nil || originOf(ctx) != nil {
+		return ctx, nil
+	}
+	u := &turnUsage{}
+	return WithEvents(ctx, u.add, EventUsage), u
+}
+
+// add adds the usage of a call.
+func (u *turnUsage) add(ev Event) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.calls++
+	u.sum.Input, u.sum.Output, u.sum.Cached = u.sum.Input+ev.Input, u.sum.Output+ev.Output, u.sum.Cached+ev.Cached
+	u.sum.Cost, u.sum.Saved = u.sum.Cost+ev.Cost, u.sum.Saved+ev.Saved
+	u.sum.Estimated = u.sum.Estimated || ev.Estimated
+}
+
+// noteFormat has the number of calls, their tokens read, written and cached, cost, saving, and whether tokens are estimates.
+const noteFormat = "%d,%d,%d,%d,%g,%g,%t"
+
+// note returns the usage as the note of a turn; empty for nil.
+func (u *turnUsage) note() string {
+	if u == nil {
+		return ""
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return fmt.Sprintf(noteFormat, u.calls, u.sum.Input, u.sum.Output, u.sum.Cached, u.sum.Cost, u.sum.Saved, u.sum.Estimated)
+}
+
+// reportNoted reports the usage in the note of a turn that an earlier run has committed: one event for each call, the first
+// with the sums.
+func (s *llmStep) reportNoted(ctx context.Context, row *Row, note string) {
+	calls, ev := 0, Event{Kind: EventUsage}
+	if _, err := fmt.Sscanf(note, noteFormat, &calls, &ev.Input, &ev.Output, &ev.Cached, &ev.Cost, &ev.Saved, &ev.Estimated); err != nil {
+		return // it has none
+	}
+	for range calls {
+		Report(ctx, s.event(row, ev))
+		ev = Event{Kind: EventUsage}
+	}
 }

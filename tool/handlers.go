@@ -1,6 +1,17 @@
 package tool
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/qtype-dev/qtype/internal/tool/mockstate"
+	"github.com/qtype-dev/qtype/spec"
+)
 
 // Handlers answer for the caller of one run, in place of the handlers of the
 // application. They may be called by several goroutines at the same time.
@@ -55,4 +66,114 @@ func WithCallerTools(ctx context.Context, tools []RawTool) context.Context {
 func CallerTools(ctx context.Context) []RawTool {
 	tools, _ := ctx.Value(callerToolsKey{}).([]RawTool)
 	return tools
+}
+
+// Client returns an HTTP client for one server: it sends the credentials to this server
+// only, follows no redirects, and connects to private addresses only if they are allowed.
+func Client(s Service, opts Options) (*http.Client, error) {
+	if !isWebURL(s.URL) {
+		return nil, errors.New("the url is not an http or https address")
+	}
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		return nil, err
+	}
+	if err := opts.Policy.Address(u); err != nil {
+		return nil, err
+	}
+	auth, err := readAuth(s, opts)
+	if err != nil {
+		return nil, err
+	}
+	c := newHTTPClient(opts.HTTP, s.AllowPrivate && opts.Policy.AllowsPrivate(u))
+	c.Transport = &authTransport{next: c.Transport, host: u.Host, scheme: u.Scheme, auth: auth}
+	c.CheckRedirect = noRedirect
+	return c, nil
+}
+
+// PublicClient returns an HTTP client that connects to no private address: each address
+// is checked after name resolution, also after redirects. given may be nil.
+func PublicClient(given *http.Client) *http.Client { return newHTTPClient(given, false) }
+
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// isWebURL reports whether a text is the URL of a web server.
+func isWebURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
+}
+
+// Host is what a tool of another module gets of the program.
+type Host struct {
+	HTTP   func(Service) (*http.Client, error) // makes a client for a server, which the document may reach, with its credentials
+	Secret func(spec.Secret) (string, error)   // resolves a key of the document
+	Getenv func(name string) string            // returns a variable of the environment
+}
+
+// Maker is the declaration of a tool of another module. The program calls the handler with arguments that fit
+// Arguments, and converts what it returns to the types of Results. Unless HasEffects is false, `qtype test` does not call it.
+type Maker interface {
+	spec.Tool
+	// Make returns what runs the calls. It calls nothing.
+	Make(Host) (ClientHandler, error)
+}
+
+// NewMock returns a tool that checks its arguments as t does and returns the result of the first mock that fits them. It calls nothing.
+// Mocks with a table read and change an own state that is empty at first.
+func NewMock(t spec.Tool, mocks ...*spec.ToolMock) Tool {
+	return NewMockOf(mockstate.New(), t, mocks...)
+}
+
+// NewMockOf is NewMock with the state that mocks read and change.
+func NewMockOf(s *mockstate.State, t spec.Tool, mocks ...*spec.ToolMock) Tool {
+	return &mocked{info: Describe(t.Common(), t.Arguments()), mocks: mocks, state: s}
+}
+
+// MocksOf returns the mocks of a tool.
+func MocksOf(mocks []*spec.ToolMock, id string) (own []*spec.ToolMock) {
+	for _, m := range mocks {
+		if m != nil && m.ID == id {
+			own = append(own, m)
+		}
+	}
+	return own
+}
+
+// mocked is a tool without effects.
+type mocked struct {
+	info  Info
+	mocks []*spec.ToolMock
+	state *mockstate.State
+}
+
+// Info returns the description of the tool in whose place it is.
+func (m *mocked) Info() Info { return m.info }
+
+// Call returns a copy of the result.
+func (m *mocked) Call(_ context.Context, args map[string]any) (any, error) {
+	if _, err := m.info.ValidateArgs(args); err != nil {
+		return nil, err
+	}
+	result, err := m.state.Call(m.mocks, args)
+	if err != nil {
+		return nil, &FailedError{Tool: m.info.ID, Message: err.Error()}
+	}
+	return result, nil
+}
+
+// Environment returns the environment variables that a document declares for a program.
+// secret resolves references to a secret manager; nil where there is none.
+func Environment(declared map[string]spec.Secret, secret func(spec.Secret) (string, error)) (map[string]string, error) {
+	given := make(map[string]string, len(declared))
+	for _, name := range slices.Sorted(maps.Keys(declared)) { // sorted, so that the error is always the same
+		text := declared[name].Reveal()
+		if secret != nil {
+			var err error
+			if text, err = secret(declared[name]); err != nil {
+				return nil, fmt.Errorf("env %s: %w", name, err)
+			}
+		}
+		given[name] = text
+	}
+	return given, nil
 }

@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/internal/typeschema"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // Tool is a function that can be called. Implementations are safe for concurrent use.
@@ -167,3 +169,126 @@ func (e *Error) Error() string {
 
 // Unwrap returns the network error, nil for none.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Schema returns the JSON schema of an object with the variables as properties, which
+// describes a tool's arguments to a model. Optional variables are not required. Custom
+// types are under $defs, so that a type may contain itself.
+func Schema(vars []*spec.Variable) json.RawMessage {
+	return schemaOf(typeschema.Style{}, typeschema.Fields(vars), "")
+}
+
+// SchemaOf returns the JSON schema of a custom type, with its description.
+func SchemaOf(t *spec.CustomType) json.RawMessage {
+	return schemaOf(typeschema.Style{}, t.Properties, t.Description)
+}
+
+// schemaOf returns the schema of an object with these fields and a description.
+func schemaOf(style typeschema.Style, fields []spec.Property, description string) json.RawMessage {
+	s := typeschema.New(style)
+	root := s.Record(fields)
+	if description != "" {
+		root = slices.Insert(root, 0, typeschema.Member{Name: "description", Value: description})
+	}
+	if defs := s.Defs(); defs != nil {
+		root = append(root, typeschema.Member{Name: "$defs", Value: defs})
+	}
+	raw, err := json.Marshal(root)
+	if err != nil { // objects, lists and texts always encode
+		return json.RawMessage(`{"type":"object"}`)
+	}
+	return raw
+}
+
+// InputsOf returns the arguments that a JSON schema of a server describes, in its order.
+// The server checks their types.
+func InputsOf(schema json.RawMessage) []*spec.Variable {
+	parsed, err := value.Parse(string(schema))
+	root, ok := parsed.(*value.Record)
+	if err != nil || !ok {
+		return nil
+	}
+	required := map[string]bool{}
+	if list, _ := root.Get("required"); list != nil {
+		items, _ := list.([]any)
+		for _, item := range items {
+			name, _ := item.(string)
+			required[name] = true
+		}
+	}
+	properties, _ := root.Get("properties")
+	fields, ok := properties.(*value.Record)
+	if !ok {
+		return nil
+	}
+	var vars []*spec.Variable
+	for name := range fields.All() {
+		vars = append(vars, &spec.Variable{ID: name, Type: spec.Type{Name: spec.Any}, Optional: !required[name]})
+	}
+	return vars
+}
+
+// Round is a number of tool calls that a model requested in one answer and that are
+// made at the same time. Those that need the client of the run are announced to it
+// together, once the others have ended. It is safe for concurrent use.
+type Round struct {
+	mu       sync.Mutex
+	open     int         // calls that have neither ended nor need the client
+	requests []any       // of the calls that need the client, by the number of the call
+	commit   func([]any) // announces them
+}
+
+// NewRound returns a round of n calls.
+func NewRound(n int) *Round { return &Round{open: n, requests: make([]any, n)} }
+
+// roundCall is one call of a round.
+type roundCall struct {
+	round *Round
+	index int
+	done  bool // it no longer delays the announcement; guarded by the mutex of the round
+}
+
+type roundCallKey struct{}
+
+// Join returns the context for call i of the round, counted from 0. ended must be called
+// when the call has ended.
+func (r *Round) Join(ctx context.Context, i int) (call context.Context, ended func()) {
+	c := &roundCall{round: r, index: i}
+	return context.WithValue(ctx, roundCallKey{}, c), func() { c.settle(nil, nil) }
+}
+
+// Announce calls commit with request, or with the requests of all calls of the round of
+// ctx once none of them delays it. Requests of a round are in the order of the calls; all
+// must be announced by equal functions. It does not wait for the announcement.
+func Announce(ctx context.Context, request any, commit func([]any)) {
+	c, _ := ctx.Value(roundCallKey{}).(*roundCall)
+	if c == nil || !c.settle(request, commit) {
+		commit([]any{request})
+	}
+}
+
+// settle counts the call as ended, or as one that needs the client. It reports false if
+// it was counted before.
+func (c *roundCall) settle(request any, commit func([]any)) bool {
+	r := c.round
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c.done {
+		return false
+	}
+	c.done = true
+	r.open--
+	if request != nil {
+		r.requests[c.index], r.commit = request, commit
+	}
+	if r.open > 0 || r.commit == nil {
+		return true
+	}
+	var all []any
+	for _, req := range r.requests {
+		if req != nil {
+			all = append(all, req)
+		}
+	}
+	r.commit(all)
+	return true
+}

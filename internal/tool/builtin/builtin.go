@@ -10,6 +10,9 @@ import (
 	"math/big"
 	"strings"
 	"time"
+	"unicode"
+
+	"github.com/ncruces/go-strftime"
 
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/spec"
@@ -183,4 +186,163 @@ func difference(a arguments) (any, error) {
 		value.Field{Name: "days", Value: days},
 		value.Field{Name: "seconds", Value: rest / 1_000_000},
 		value.Field{Name: "microseconds", Value: rest % 1_000_000}), nil
+}
+
+// seconds returns the length of a unit; 0 for an unknown one.
+func seconds(unit string) int64 {
+	switch strings.ToLower(unit) {
+	case "s", "sec", "second", "seconds":
+		return 1
+	case "m", "min", "minute", "minutes":
+		return 60
+	case "h", "hour", "hours":
+		return 3600
+	case "d", "day", "days":
+		return 86400
+	case "w", "week", "weeks":
+		return 7 * 86400
+	}
+	return 0
+}
+
+// duration adds up all numbers with a unit in a text such as "1h 30 minutes", and drops
+// the fraction of a second of the sum. time.ParseDuration knows neither days nor words.
+func duration(a arguments) (any, error) {
+	text := a.text("duration")
+	sum := new(big.Rat)
+	found := false
+	for rest := text; rest != ""; {
+		start := strings.IndexFunc(rest, digit)
+		if start < 0 {
+			break
+		}
+		rest = rest[start:]
+		number := prefix(rest, func(r rune) bool { return digit(r) || r == '.' })
+		rest = strings.TrimLeftFunc(rest[len(number):], unicode.IsSpace)
+		unit := prefix(rest, unicode.IsLetter)
+		rest = rest[len(unit):]
+		n, ok := new(big.Rat).SetString(strings.TrimRight(number, "."))
+		if size := seconds(unit); ok && size > 0 && len(number) < 40 {
+			sum.Add(sum, n.Mul(n, new(big.Rat).SetInt64(size)))
+			found = true
+		}
+	}
+	whole := new(big.Int).Quo(sum.Num(), sum.Denom())
+	switch {
+	case !found:
+		return nil, fmt.Errorf("%q is not a duration; write numbers with units, such as 1h 30m or 2 days", text)
+	case !whole.IsInt64():
+		return nil, fmt.Errorf("%q is too long", text)
+	}
+	return whole.Int64(), nil
+}
+
+func digit(r rune) bool { return r >= '0' && r <= '9' }
+
+// prefix returns the longest prefix of characters for which is returns true.
+func prefix(text string, is func(rune) bool) string {
+	if end := strings.IndexFunc(text, func(r rune) bool { return !is(r) }); end >= 0 {
+		return text[:end]
+	}
+	return text
+}
+
+// Directives of strftime that Python has. The library knows further ones, which
+// Python rejects.
+const (
+	numericDirectives = "CdefgGHIjklmMSuUVwWyY"
+	textDirectives    = "aAbBcDFhnpPrRstTxXZz%"
+)
+
+// format writes a time by the directives of Python's strftime, in English.
+// go-strftime formats single directives. What it lacks is added here: the flags of
+// glibc (- _ 0 ^), the zones of times without one, %n and %t, and an error for an
+// unknown directive.
+func format(a arguments) (any, error) {
+	at, layout := a.moment("timestamp"), a.text("format_string")
+	var out strings.Builder
+	for i := 0; i < len(layout); i++ {
+		if layout[i] != '%' {
+			out.WriteByte(layout[i])
+			continue
+		}
+		start := i
+		i++
+		flag := byte(0)
+		if i < len(layout) && strings.IndexByte("-_0^", layout[i]) >= 0 {
+			flag = layout[i]
+			i++
+		}
+		separator := ""
+		if flag == 0 && strings.HasPrefix(layout[i:], ":z") {
+			separator = ":"
+			i++
+		}
+		if i == len(layout) {
+			return nil, fmt.Errorf("format_string ends with %q; write %%%% for a percent sign", layout[start:])
+		}
+		switch letter := layout[i]; {
+		case letter == 'z':
+			out.WriteString(offset(at, separator))
+		case strings.IndexByte(numericDirectives, letter) >= 0:
+			out.WriteString(pad(strftime.Format("%"+string(letter), at.Time), flag))
+		case strings.IndexByte(textDirectives, letter) >= 0:
+			text := textDirective(at, letter)
+			if flag == '^' {
+				text = strings.ToUpper(text)
+			}
+			out.WriteString(text)
+		default:
+			return nil, fmt.Errorf("format_string has %q, which is not a directive of strftime", layout[start:i+1])
+		}
+	}
+	return out.String(), nil
+}
+
+// pad applies a flag to a number that is filled to its width: - removes the fill,
+// _ fills with spaces, 0 with zeros.
+func pad(number string, flag byte) string {
+	bare := strings.TrimLeft(number[:len(number)-1], "0 ") + number[len(number)-1:]
+	fill := len(number) - len(bare)
+	switch flag {
+	case '-':
+		return bare
+	case '_':
+		return strings.Repeat(" ", fill) + bare
+	case '0':
+		return strings.Repeat("0", fill) + bare
+	}
+	return number
+}
+
+func textDirective(at value.DateTime, letter byte) string {
+	switch letter {
+	case 'Z':
+		return zone(at)
+	case 'n':
+		return "\n"
+	case 't':
+		return "\t"
+	}
+	return strftime.Format("%"+string(letter), at.Time)
+}
+
+// offset returns the zone's offset as +0200, with a separator between hours and
+// minutes; empty where the zone is not known.
+func offset(d value.DateTime, separator string) string {
+	if !d.Zoned {
+		return ""
+	}
+	return d.Time.Format("-07" + separator + "00")
+}
+
+// zone returns Python's name of a zone with a known offset only.
+func zone(d value.DateTime) string {
+	switch _, seconds := d.Time.Zone(); {
+	case !d.Zoned:
+		return ""
+	case seconds == 0:
+		return "UTC"
+	}
+	return "UTC" + d.Time.Format("-07:00")
 }

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -10,8 +11,11 @@ import (
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/yosida95/uritemplate/v3"
 
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
+	"github.com/qtype-dev/qtype/tool"
 )
 
 // read returns the value of a result: its structured content, else its text, which is
@@ -230,4 +234,203 @@ func replaceText(v any, f func(string) any) any {
 		return x
 	}
 	return v
+}
+
+// described is how a server describes a resource.
+type described struct{ name, description string }
+
+// addResources adds the resources of the document. A server need not list a resource, as
+// its templates have any number of them.
+func (s *Server) addResources(ctx context.Context, session *sdk.ClientSession, caps *sdk.ServerCapabilities, found *offers) error {
+	if len(s.declared.Resources) == 0 {
+		return nil
+	}
+	if caps.Resources == nil {
+		return &answerError{"the server has no resources"}
+	}
+	known, err := knownResources(ctx, session)
+	if err != nil {
+		return err
+	}
+	for _, address := range s.declared.Resources {
+		t, err := s.resourceOf(address, known[address])
+		if err != nil {
+			return err
+		}
+		found.tools = append(found.tools, t)
+	}
+	return nil
+}
+
+// knownResources returns the resources and the templates that a server lists.
+func knownResources(ctx context.Context, session *sdk.ClientSession) (map[string]described, error) {
+	known := map[string]described{}
+	fixed, err := collect(session.Resources(ctx, nil))
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range fixed {
+		known[r.URI] = described{r.Name, r.Description}
+	}
+	templates, err := collect(session.ResourceTemplates(ctx, nil))
+	if err != nil && !isUnknownMethod(err) { // some servers have resources but no templates
+		return nil, err
+	}
+	for _, r := range templates {
+		known[r.URITemplate] = described{r.Name, r.Description}
+	}
+	return known, nil
+}
+
+// isUnknownMethod reports whether a server does not have the method of a request.
+func isUnknownMethod(err error) bool {
+	const methodNotFound = -32601
+	answer := answerOf(err)
+	return answer != nil && answer.Code == methodNotFound
+}
+
+// resourceOf makes a tool that reads a resource. It is called read_ and the name of the
+// resource, or the id of the declaration for a resource that the server does not list.
+func (s *Server) resourceOf(address string, d described) (*serverTool, error) {
+	template, err := uritemplate.New(address)
+	if err != nil {
+		return nil, &answerError{fmt.Sprintf("resource %s: %v", address, err)}
+	}
+	if d.name == "" {
+		d.name = s.declared.ID
+	}
+	if d.description == "" {
+		d.description = "Reads " + address
+	}
+	r := s.newTool("resource "+address, "read_"+d.name, d.description)
+	r.repeatable, r.info.ReadOnly = true, true
+	for _, name := range template.Varnames() {
+		r.info.Inputs = append(r.info.Inputs, &spec.Variable{ID: name, Type: spec.Type{Name: "text"}, Optional: isOptional(template, name)})
+	}
+	r.info.Parameters = tool.Schema(r.info.Inputs)
+	r.send = func(ctx context.Context, session *sdk.ClientSession, args map[string]any) (any, error) {
+		uri, err := expand(template, args)
+		if err != nil {
+			return nil, &refusal{err.Error()}
+		}
+		result, err := session.ReadResource(ctx, &sdk.ReadResourceParams{URI: uri})
+		if err != nil {
+			return nil, err
+		}
+		return contentsOf(result.Contents), nil
+	}
+	return r, nil
+}
+
+// isOptional reports whether a variable of a template is part of the query, which is
+// complete without it.
+func isOptional(t *uritemplate.Template, name string) bool {
+	raw := t.Raw()
+	for _, part := range strings.Split(raw, "{")[1:] {
+		part, _, _ = strings.Cut(part, "}")
+		if op := part[:min(1, len(part))]; op != "?" && op != "&" {
+			continue
+		}
+		for _, v := range strings.Split(part[1:], ",") {
+			if v, _, _ = strings.Cut(v, ":"); strings.TrimSuffix(v, "*") == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// expand returns the address of a resource.
+func expand(t *uritemplate.Template, args map[string]any) (string, error) {
+	values := uritemplate.Values{}
+	for name, v := range args {
+		values.Set(name, uritemplate.String(value.Text(value.FromGo(v))))
+	}
+	return t.Expand(values)
+}
+
+// contentsOf returns the content of a resource: a text, or bytes. A resource with several
+// parts, such as a folder, is a list of records with their addresses.
+func contentsOf(parts []*sdk.ResourceContents) any {
+	if len(parts) == 1 {
+		return contentOf(parts[0])
+	}
+	list := make([]any, 0, len(parts))
+	for _, part := range parts {
+		list = append(list, map[string]any{"uri": part.URI, "content": contentOf(part)})
+	}
+	return list
+}
+
+func contentOf(part *sdk.ResourceContents) any {
+	if part.Blob != nil {
+		return part.Blob
+	}
+	return part.Text
+}
+
+// addPrompts adds the prompts of the document.
+func (s *Server) addPrompts(ctx context.Context, session *sdk.ClientSession, caps *sdk.ServerCapabilities, found *offers) error {
+	if len(s.declared.Prompts) == 0 {
+		return nil
+	}
+	var listed []*sdk.Prompt
+	if caps.Prompts != nil {
+		var err error
+		if listed, err = collect(session.Prompts(ctx, nil)); err != nil {
+			return err
+		}
+	}
+	known := map[string]*sdk.Prompt{}
+	var names []string
+	for _, p := range listed {
+		known[p.Name], names = p, append(names, p.Name)
+	}
+	for _, name := range s.declared.Prompts {
+		if known[name] == nil {
+			return &answerError{unknown("prompt", name, names)}
+		}
+		found.tools = append(found.tools, s.promptOf(known[name]))
+	}
+	return nil
+}
+
+// promptOf makes a tool that returns the text of a prompt.
+func (s *Server) promptOf(p *sdk.Prompt) *serverTool {
+	r := s.newTool("prompt "+p.Name, "prompt_"+p.Name, p.Description)
+	r.repeatable, r.info.ReadOnly = true, true
+	properties, required := map[string]any{}, []string{}
+	for _, a := range p.Arguments {
+		r.info.Inputs = append(r.info.Inputs, &spec.Variable{ID: a.Name, Type: spec.Type{Name: "text"}, Optional: !a.Required})
+		properties[a.Name] = map[string]any{"type": "string", "description": a.Description}
+		if a.Required {
+			required = append(required, a.Name)
+		}
+	}
+	raw, err := json.Marshal(map[string]any{"type": "object", "properties": properties, "required": required})
+	if err != nil { // objects, lists and texts always encode
+		raw = []byte(`{"type":"object"}`)
+	}
+	r.info.Parameters = raw
+	r.send = func(ctx context.Context, session *sdk.ClientSession, args map[string]any) (any, error) {
+		given := map[string]string{}
+		for name, v := range args {
+			given[name] = value.Text(value.FromGo(v))
+		}
+		result, err := session.GetPrompt(ctx, &sdk.GetPromptParams{Name: p.Name, Arguments: given})
+		if err != nil {
+			return nil, err
+		}
+		return promptText(result.Messages), nil
+	}
+	return r
+}
+
+// promptText returns the texts of a prompt's messages, with an empty line between them.
+func promptText(messages []*sdk.PromptMessage) string {
+	lines := make([]string, 0, len(messages))
+	for _, m := range messages {
+		lines = append(lines, textOf(m.Content))
+	}
+	return strings.Join(lines, "\n\n")
 }

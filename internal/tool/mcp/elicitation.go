@@ -1,15 +1,20 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/tool"
 )
@@ -150,4 +155,201 @@ func (f *fieldSchema) about() string {
 		parts = append(parts, "one of "+strings.Join(choices, ", "))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// asker answers the requests of a server to this program: those for a model and those for
+// the user. They belong to the call that is made meanwhile: to its run, with its budget
+// and its user. The protocol does not name the call, so that calls are made one by one.
+type asker struct {
+	turn chan struct{} // a mutex that a call holds
+
+	mu      sync.Mutex
+	call    context.Context // the call in progress; nil for none
+	samples int             // calls of the model for it
+}
+
+// errNoCall refuses a request that belongs to no call.
+var errNoCall = refuse("requests are answered only while one of the server's tools is called")
+
+// begin waits until no other call is made. The caller sets the context of the call, and
+// calls end after it.
+func (a *asker) begin(ctx context.Context) (end func(), err error) {
+	select {
+	case a.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	return func() {
+		a.mu.Lock()
+		a.call = nil
+		a.mu.Unlock()
+		<-a.turn
+	}, nil
+}
+
+// set begins to answer requests for the call of a context.
+func (a *asker) set(ctx context.Context) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.call, a.samples = ctx, 0
+}
+
+// current returns the context of the call in progress, which ends with that of a request, too.
+func (a *asker) current(request context.Context) (context.Context, context.CancelFunc, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.call == nil {
+		return nil, nil, errNoCall
+	}
+	ctx, cancel := context.WithCancel(a.call)
+	stop := context.AfterFunc(request, cancel)
+	return ctx, func() { stop(); cancel() }, nil
+}
+
+// refuse returns the error of a request that is not answered.
+func refuse(format string, args ...any) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf(format, args...)}
+}
+
+// refused returns the error of a request as the server gets it.
+func refused(err error) error {
+	if own, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return own
+	}
+	return refuse("%s", httpx.SingleLine(err.Error(), 300))
+}
+
+// mayRequest reports whether the document lets the server make requests.
+func (s *Server) mayRequest() bool { return s.declared.Sampling != nil || s.declared.Elicitation }
+
+// clientOptions returns what the server may request.
+func (s *Server) clientOptions() *sdk.ClientOptions {
+	changed := s.catalog.expire
+	o := &sdk.ClientOptions{
+		Capabilities:               &sdk.ClientCapabilities{},
+		ToolListChangedHandler:     func(context.Context, *sdk.ToolListChangedRequest) { changed() },
+		PromptListChangedHandler:   func(context.Context, *sdk.PromptListChangedRequest) { changed() },
+		ResourceListChangedHandler: func(context.Context, *sdk.ResourceListChangedRequest) { changed() },
+	}
+	if s.declared.Sampling != nil {
+		o.CreateMessageHandler = s.sample //nolint:staticcheck // deprecated by the newest protocol; servers use it
+	}
+	if s.declared.Elicitation {
+		o.Capabilities.Elicitation = &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}}
+		o.ElicitationHandler = s.elicit
+	}
+	return o
+}
+
+// refuseUndeclared returns a clear error for requests that the document does not allow.
+func (s *Server) refuseUndeclared(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		switch {
+		case method == "sampling/createMessage" && s.declared.Sampling == nil:
+			return nil, refuse("this client calls no model for servers: the MCPTool %s has no sampling", s.declared.ID)
+		case method == "elicitation/create" && !s.declared.Elicitation:
+			return nil, refuse("this client requests no answers of users for servers: the MCPTool %s has no elicitation", s.declared.ID)
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// Limits of sampling where the document sets none.
+const (
+	defaultSamplingTokens = 1000
+	defaultSamplingCalls  = 5
+)
+
+// SampleRequest is a call of a model for a server.
+type SampleRequest struct {
+	Model     *spec.Model    // the model that the document names
+	MaxTokens int            // limit of the answer
+	Messages  []chat.Message // the system message first, if there is one
+}
+
+// Sample is the answer of a model.
+type Sample struct {
+	Text      string
+	Model     string // the provider's name of the model
+	Truncated bool   // the answer reached MaxTokens
+}
+
+// sample calls the model of the document for the server.
+func (s *Server) sample(ctx context.Context, req *sdk.CreateMessageRequest) (*sdk.CreateMessageResult, error) { //nolint:staticcheck // deprecated by the newest protocol; servers use it
+	call, cancel, err := s.asker.current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	wanted, err := s.sampleRequest(req.Params)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.countSample(); err != nil {
+		return nil, err
+	}
+	answer, err := s.callModel(call, *wanted)
+	if err != nil {
+		return nil, refused(err)
+	}
+	result := &sdk.CreateMessageResult{Content: &sdk.TextContent{Text: answer.Text}, Model: answer.Model, Role: "assistant", StopReason: "endTurn"} //nolint:staticcheck // deprecated by the newest protocol; servers use it
+	if answer.Truncated {
+		result.StopReason = "maxTokens"
+	}
+	return result, nil
+}
+
+// countSample counts a call of the model, and refuses those beyond the limit.
+func (s *Server) countSample() error {
+	limit := cmp.Or(s.declared.Sampling.MaxCalls, defaultSamplingCalls)
+	s.asker.mu.Lock()
+	defer s.asker.mu.Unlock()
+	if s.asker.samples >= limit {
+		return refuse("the limit of %d calls of the model for one call of a tool is reached (max_calls)", limit)
+	}
+	s.asker.samples++
+	return nil
+}
+
+// sampleRequest returns the request of a server as one to the model of the document. The
+// server's wishes about the model, its temperature and its stop sequences are not followed.
+func (s *Server) sampleRequest(p *sdk.CreateMessageParams) (*SampleRequest, error) { //nolint:staticcheck // deprecated by the newest protocol; servers use it
+	limit := cmp.Or(s.declared.Sampling.MaxTokens, defaultSamplingTokens)
+	if p.MaxTokens > 0 && p.MaxTokens < int64(limit) {
+		limit = int(p.MaxTokens)
+	}
+	r := &SampleRequest{Model: s.declared.Sampling.Model.To, MaxTokens: limit}
+	if p.SystemPrompt != "" {
+		r.Messages = append(r.Messages, chat.Text(chat.System, p.SystemPrompt))
+	}
+	for _, m := range p.Messages {
+		role := chat.User
+		if m.Role == "assistant" {
+			role = chat.Assistant
+		}
+		message := chat.Text(role, "")
+		block, err := blockOf(m.Content)
+		if err != nil {
+			return nil, err
+		}
+		message.Blocks = []chat.Block{block}
+		r.Messages = append(r.Messages, message)
+	}
+	if len(p.Messages) == 0 {
+		return nil, refuse("there is no message for the model")
+	}
+	return r, nil
+}
+
+// blockOf returns a content as a part of a message.
+func blockOf(c sdk.Content) (chat.Block, error) {
+	switch c := c.(type) {
+	case *sdk.TextContent:
+		return chat.Block{Type: "text", Text: c.Text}, nil
+	case *sdk.ImageContent:
+		return chat.Block{Type: "image", Data: c.Data, MimeType: c.MIMEType}, nil
+	case *sdk.AudioContent:
+		return chat.Block{Type: "audio", Data: c.Data, MimeType: c.MIMEType}, nil
+	}
+	return chat.Block{}, refuse("messages for the model have a text, an image or a sound")
 }
