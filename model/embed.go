@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/tokenizer"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // Embedder is an embedding model, which converts texts to vectors. Implementations are
@@ -213,4 +215,37 @@ func Similarity(a, b []float32) float64 {
 		return 0
 	}
 	return dot / math.Sqrt(aa*bb)
+}
+
+type queryKey struct{}
+
+// ForQueries returns a context in which Embed computes the vectors of queries of a search. The
+// vectors of some models depend on whether a text is a query or a document.
+func ForQueries(ctx context.Context) context.Context {
+	return context.WithValue(ctx, queryKey{}, true)
+}
+
+// IsForQueries reports whether ForQueries made the context.
+func IsForQueries(ctx context.Context) bool {
+	is, _ := ctx.Value(queryKey{}).(bool)
+	return is
+}
+
+// Describe returns the Info of a declared chat model. What the document does not
+// declare is looked up by the model's name.
+func Describe(m *spec.Model) Info {
+	encoding, exact := tokenizer.ForModel(m.Name())
+	info := Info{ID: m.ID, Provider: m.Provider, Name: m.Name(), Encoding: encoding, ExactTokens: exact,
+		ContextWindow: m.ContextWindow, MaxTokens: MaxTokens(m.InferenceParams)}
+	if info.Known, _ = m.Known(); info.Known != nil && info.ContextWindow == 0 {
+		info.ContextWindow = window(info.Known, info.MaxTokens)
+	}
+	return info
+}
+
+// DescribeEmbedder returns the Info of a declared embedding model.
+func DescribeEmbedder(m *spec.EmbeddingModel) Info {
+	info := Describe(&m.Model)
+	info.Dimensions = m.Dimensions
+	return info
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"net/http"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/catalogue"
@@ -166,4 +167,42 @@ func (r *receiver) receive(events iter.Seq2[Event, error]) {
 		}
 		return false
 	})
+}
+
+// Connection is how a model of a provider of another module is called.
+type Connection struct {
+	Info    Info           // describes the model; Name is sent to the server
+	BaseURL string         // the address of the server: that of the document, of the environment or of the row
+	Key     string         // the credential; empty for none. It belongs in no message
+	Params  map[string]any // the inference parameters of the document
+	Headers http.Header    // that the document adds to each request; nil for none
+	HTTP    *http.Client   // carries the calls: it reaches only what the document may reach
+}
+
+// window returns how many tokens a model reads and writes in one call, 0 if that is not
+// known. Some models read fewer tokens than the window has: then it is what they read and
+// the answer that is reserved.
+func window(known *catalogue.Model, answer int) int {
+	if known.MaxInput == 0 {
+		return known.ContextWindow
+	}
+	return min(known.ContextWindow, known.MaxInput+answer)
+}
+
+// MaxTokens returns how many tokens the inference parameters reserve for the
+// answer, 0 where they leave it to the provider.
+func MaxTokens(params map[string]any) int {
+	for _, key := range []string{"max_completion_tokens", "max_tokens"} {
+		switch n := params[key].(type) {
+		case int:
+			return n
+		case int64:
+			return int(n)
+		case uint64:
+			return int(n)
+		case float64:
+			return int(n)
+		}
+	}
+	return 0
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/internal/model/wire"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -262,4 +263,141 @@ func (a *assembler) Response() (*model.Response, error) {
 		resp.Dropped = append(resp.Dropped, fmt.Sprintf("%s at %s: %s", c.Type, c.Path, c.Reason))
 	}
 	return resp, nil
+}
+
+// usage counts tokens.
+type usage struct {
+	counts
+	Tier   wire.Word `json:"service_tier"`
+	Speed  wire.Word `json:"speed"`
+	Region wire.Word `json:"inference_geo"`
+	Hosted struct {
+		Searches wire.Count `json:"web_search_requests"`
+	} `json:"server_tool_use"`
+	Iterations []struct {
+		Type wire.Word `json:"type"`
+		counts
+	} `json:"iterations"` // of an answer that took several
+}
+
+// counts are the tokens of an answer or of an iteration. Input excludes tokens read from and
+// written to the prompt cache.
+type counts struct {
+	Input   wire.Count `json:"input_tokens"`
+	Output  wire.Count `json:"output_tokens"`
+	Cached  wire.Count `json:"cache_read_input_tokens"`
+	Created wire.Count `json:"cache_creation_input_tokens"`
+	Writes  struct {
+		Minutes wire.Count `json:"ephemeral_5m_input_tokens"`
+		Hour    wire.Count `json:"ephemeral_1h_input_tokens"`
+	} `json:"cache_creation"`
+	Details struct {
+		Thinking wire.Count `json:"thinking_tokens"`
+	} `json:"output_tokens_details"`
+}
+
+// update replaces the counts; those that a part of a stream omits do not change.
+func (u *usage) update(by usage) {
+	by.Input, by.Output = cmp.Or(by.Input, u.Input), cmp.Or(by.Output, u.Output)
+	by.Cached, by.Created = cmp.Or(by.Cached, u.Cached), cmp.Or(by.Created, u.Created)
+	by.Writes, by.Details = cmp.Or(by.Writes, u.Writes), cmp.Or(by.Details, u.Details)
+	by.Tier, by.Speed, by.Hosted = cmp.Or(by.Tier, u.Tier), cmp.Or(by.Speed, u.Speed), cmp.Or(by.Hosted, u.Hosted)
+	by.Region = cmp.Or(by.Region, u.Region)
+	if by.Iterations == nil {
+		by.Iterations = u.Iterations
+	}
+	*u = by
+}
+
+// total returns the tokens of the answer. The counts include all iterations but summaries of the
+// conversation.
+func (u *usage) total() model.Usage {
+	sum := u.used(&u.counts)
+	sum.Queries = int(u.Hosted.Searches)
+	for _, i := range u.Iterations {
+		if i.Type == stopCompaction {
+			sum.Join(u.used(&i.counts))
+		}
+	}
+	return sum
+}
+
+// used returns the tokens of the answer or of one of its iterations, with the tier and the region of the answer.
+func (u *usage) used(c *counts) model.Usage {
+	used := model.Usage{Input: int(c.Input + c.Cached + c.Created), Output: int(c.Output), Cached: int(c.Cached), CacheWrite: int(c.Created),
+		CacheWrites: catalogue.CacheWrites{Minutes5: int(c.Writes.Minutes), Hour1: int(c.Writes.Hour)}, Reasoning: int(c.Details.Thinking)}
+	switch {
+	case u.Speed == "fast":
+		used.Tier = catalogue.TierFast
+	case u.Tier != "standard":
+		used.Tier = string(u.Tier)
+	}
+	if u.Region == catalogue.InUS {
+		used.Region = catalogue.InUS
+	}
+	return used
+}
+
+// builder builds the message of complete blocks.
+type builder struct {
+	draft     wire.ResponseBuilder
+	segments  []object          // of the text that is the last block of the draft
+	citations []json.RawMessage // of all texts
+}
+
+// add adds the blocks of an answer, and what they cite at its end.
+func (b *builder) add(blocks []*block) error {
+	for i, next := range blocks {
+		members, raw := next.complete()
+		var err error
+		switch next.kind {
+		case textType:
+			err = b.addText(members, i+1 == len(blocks) || blocks[i+1].kind != textType)
+		case thinkingType:
+			if _, err = b.draft.AppendText("", members.text(thinkingType)); err == nil {
+				err = b.draft.Attach(chat.ReasoningType, chat.Item{Field: thinkingType, JSON: string(raw)})
+			}
+		case redactedType:
+			err = b.draft.AppendItem(chat.ReasoningType, "", chat.Item{Field: redactedType, JSON: string(raw)})
+		case toolUseType:
+			b.draft.Call(members.text("id"), members.text("name"), next.arguments())
+			if attributes := members.without("type", "id", "name", "input"); len(attributes) > 0 {
+				err = b.draft.Attach(chat.CallType, chat.Item{Field: toolUseType, JSON: string(attributes.json())})
+			}
+		default:
+			err = b.draft.AppendItem(chat.ItemType, "", chat.Item{Field: next.kind, JSON: string(raw)})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, c := range citationBlocks(b.citations) {
+		if err := b.draft.AppendItem(c.Type, c.Text, *c.Item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addText adds a text block. The last one of a sequence completes the text of the message.
+func (b *builder) addText(members object, last bool) error {
+	text := members.text(textType)
+	if _, err := b.draft.AppendText(text, ""); err != nil {
+		return err
+	}
+	if text != "" {
+		b.segments = append(b.segments, segment(members))
+	}
+	var cited []json.RawMessage
+	_ = json.Unmarshal(members.get("citations"), &cited) // none unless it is a list
+	b.citations = append(b.citations, cited...)
+	if !last {
+		return nil
+	}
+	item, ok := segmentsItem(b.segments)
+	b.segments = nil
+	if !ok {
+		return nil
+	}
+	return b.draft.Attach(textType, item)
 }

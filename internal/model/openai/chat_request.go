@@ -151,3 +151,164 @@ func plainName(name string) string {
 	}
 	return name
 }
+
+// customTool is a tool that gets a text in a grammar.
+type customTool struct {
+	Type   string `json:"type"` // always custom
+	Custom struct {
+		Name        string `json:"name"`
+		Description string `json:"description,omitempty"`
+		Format      struct {
+			Type    string        `json:"type"` // always grammar
+			Grammar grammarOfChat `json:"grammar"`
+		} `json:"format"`
+	} `json:"custom"`
+}
+
+// grammarOfChat is a grammar in the form of chat completions.
+type grammarOfChat struct {
+	Syntax     string `json:"syntax"`
+	Definition string `json:"definition"`
+}
+
+// setTools declares tools. The protocol has no search of tools, so that deferred ones are declared
+// as all others. Only OpenAI's own service has grammars; elsewhere the tool is a function.
+func (p *protocol) setTools(fields map[string]any, req model.Request) error {
+	var list []json.RawMessage
+	for _, t := range req.Tools {
+		switch {
+		case t.Hosted == "web_search" && !p.mistral:
+			if _, set := fields["web_search_options"]; !set {
+				fields["web_search_options"] = settingsOf(t)
+			}
+		case t.Hosted != "":
+			return fmt.Errorf("tool %s: chat completions have no hosted tool %s", t.Name, t.Hosted)
+		case t.Grammar != nil && p.Own && !p.mistral:
+			list = append(list, encode(newCustomTool(t)))
+		default:
+			f := wire.Functions([]model.Tool{t})[0]
+			f.Function.Strict = t.Strict && isStrictSchema(t.Parameters)
+			list = append(list, encode(f))
+		}
+	}
+	if len(list) > 0 {
+		fields["tools"] = list
+		if req.NoCalls {
+			fields["tool_choice"] = "none"
+		}
+	}
+	return nil
+}
+
+func newCustomTool(t model.Tool) (c customTool) {
+	c.Type, c.Custom.Name, c.Custom.Description = "custom", t.Name, t.Description
+	c.Custom.Format.Type = "grammar"
+	c.Custom.Format.Grammar = grammarOfChat{t.Grammar.Syntax, t.Grammar.Definition}
+	return c
+}
+
+// settingsOf returns the settings of a hosted tool, an empty object for none.
+func settingsOf(t model.Tool) json.RawMessage {
+	if len(t.Settings) == 0 {
+		return json.RawMessage("{}")
+	}
+	return t.Settings
+}
+
+// defaultTextProperty is the property of the arguments that has the text of a call with a grammar.
+const defaultTextProperty = "input"
+
+// textProperties returns the properties that get the texts of calls, by the names of the tools with
+// grammars: the only property of a tool's parameters.
+func textProperties(tools []model.Tool) map[string]string {
+	properties := map[string]string{}
+	for _, t := range tools {
+		if t.Grammar == nil {
+			continue
+		}
+		var schema struct {
+			Properties object `json:"properties"`
+		}
+		properties[t.Name] = defaultTextProperty
+		if json.Unmarshal(t.Parameters, &schema) == nil && len(schema.Properties) == 1 {
+			for name := range schema.Properties {
+				properties[t.Name] = name
+			}
+		}
+	}
+	return properties
+}
+
+// textArguments returns the arguments of a call with a text.
+func textArguments(property, text string) string {
+	if property == "" {
+		property = defaultTextProperty
+	}
+	return string(encode(map[string]string{property: text}))
+}
+
+// argumentsText returns the text of textArguments. Arguments in another form are the text.
+func argumentsText(arguments string) string {
+	var texts map[string]string
+	if json.Unmarshal([]byte(arguments), &texts) == nil && len(texts) == 1 {
+		for _, text := range texts {
+			return text
+		}
+	}
+	return arguments
+}
+
+// responseFormat requests the form of an answer. The model is bound to the schema where
+// the schema has no optional properties, which strict does not allow.
+func responseFormat(s *model.Schema) map[string]any {
+	if s.Form == model.SchemaJSON {
+		return map[string]any{"type": "json_object"}
+	}
+	schema := map[string]any{"name": s.Name, "schema": s.JSON}
+	if isStrictSchema(s.JSON) {
+		schema["strict"] = true
+	}
+	return map[string]any{"type": "json_schema", "json_schema": schema}
+}
+
+// isStrictSchema reports whether OpenAI accepts a schema with strict.
+func isStrictSchema(raw json.RawMessage) bool {
+	var parsed any
+	return json.Unmarshal(raw, &parsed) == nil && isStrict(parsed)
+}
+
+// isStrict reports whether all objects of a schema require all of their properties and
+// allow no others, and whether it has only keywords that OpenAI accepts with strict.
+func isStrict(schema any) bool {
+	switch s := schema.(type) {
+	case []any:
+		return !slices.ContainsFunc(s, func(v any) bool { return !isStrict(v) })
+	case map[string]any:
+		if s["type"] == "object" {
+			properties, _ := s["properties"].(map[string]any)
+			required, _ := s["required"].([]any)
+			if s["additionalProperties"] != false || len(required) != len(properties) {
+				return false
+			}
+		}
+		for name, v := range s {
+			switch name {
+			case "properties", "$defs":
+				named, _ := v.(map[string]any)
+				for _, inner := range named {
+					if !isStrict(inner) {
+						return false
+					}
+				}
+			case "items", "anyOf":
+				if !isStrict(v) {
+					return false
+				}
+			case "type", "required", "additionalProperties", "description", "enum", "$ref", "format", "minimum", "maximum":
+			default:
+				return false
+			}
+		}
+	}
+	return true
+}

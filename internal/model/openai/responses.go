@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/model/wire"
 	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 // NewResponses makes a Client of OpenAI's Responses API. Conversations are those of the
@@ -197,4 +199,124 @@ func included(raw json.RawMessage, known *catalogue.Model) json.RawMessage {
 		list = append(list, own)
 	}
 	return encode(list)
+}
+
+// responseTool is a function, or a tool that gets a text in a grammar.
+type responseTool struct {
+	Type        string           `json:"type"` // function or custom
+	Name        string           `json:"name"`
+	Description string           `json:"description,omitempty"`
+	Parameters  json.RawMessage  `json:"parameters,omitempty"`
+	Strict      *bool            `json:"strict,omitempty"` // of a function: the API binds them to their schemas by default
+	Format      *responseGrammar `json:"format,omitempty"`
+	Deferred    bool             `json:"defer_loading,omitempty"`
+}
+
+// responseGrammar is a grammar in the form of this API.
+type responseGrammar struct {
+	Type       string `json:"type"` // always grammar
+	Syntax     string `json:"syntax"`
+	Definition string `json:"definition"`
+}
+
+// hostedTool returns a tool that OpenAI runs, without settings; nil for an unknown kind.
+func hostedTool(kind string) object {
+	switch kind {
+	case "web_search", "file_search", "image_generation", "mcp", "tool_search":
+		return object{"type": encode(kind)}
+	case "code_execution":
+		return object{"type": encode("code_interpreter"), "container": json.RawMessage(`{"type":"auto"}`)}
+	}
+	return nil
+}
+
+// responseTools declares tools. Deferred ones need a search of tools, which is added if no tool is one.
+func responseTools(tools []model.Tool) ([]json.RawMessage, error) {
+	var list []json.RawMessage
+	for _, t := range tools {
+		if t.Hosted == "" {
+			list = append(list, encode(newResponseTool(t)))
+			continue
+		}
+		tool := hostedTool(t.Hosted)
+		if tool == nil {
+			return nil, fmt.Errorf("tool %s: the Responses API has no hosted tool %s", t.Name, t.Hosted)
+		}
+		if t.Deferred {
+			tool["defer_loading"] = json.RawMessage("true")
+		}
+		list = append(list, merged(t.Settings, tool))
+	}
+	deferred := slices.ContainsFunc(tools, func(t model.Tool) bool { return t.Deferred })
+	if deferred && !slices.ContainsFunc(tools, func(t model.Tool) bool { return t.Hosted == "tool_search" }) {
+		list = append(list, encode(hostedTool("tool_search")))
+	}
+	return list, nil
+}
+
+func newResponseTool(t model.Tool) responseTool {
+	r := responseTool{Type: "custom", Name: t.Name, Description: t.Description, Deferred: t.Deferred}
+	if t.Grammar != nil {
+		r.Format = &responseGrammar{"grammar", t.Grammar.Syntax, t.Grammar.Definition}
+		return r
+	}
+	strict := t.Strict && isStrictSchema(t.Parameters)
+	r.Type, r.Parameters, r.Strict = "function", t.Parameters, &strict
+	return r
+}
+
+// OpenAI may ask for an approval before it calls a server of the Model Context Protocol. The request
+// becomes a call of the hosted tool, and the result of the call is the decision.
+
+// approvalRequest is an item of an output that asks for an approval.
+type approvalRequest struct {
+	ID        string `json:"id"`
+	Server    string `json:"server_label"`
+	Name      string `json:"name"` // of the server's tool
+	Arguments string `json:"arguments"`
+}
+
+// serverTools returns the names of the hosted tools by the labels of their servers.
+func serverTools(tools []model.Tool) map[string]string {
+	names := map[string]string{}
+	for _, t := range tools {
+		var settings struct {
+			Label string `json:"server_label"`
+		}
+		if t.Hosted == "mcp" && json.Unmarshal(t.Settings, &settings) == nil {
+			names[settings.Label] = t.Name
+		}
+	}
+	return names
+}
+
+// approval adds a request for an approval as a call of the hosted tool. The arguments are the name of
+// the server's tool and its arguments.
+func (a *responseReader) approval(raw json.RawMessage) error {
+	var r approvalRequest
+	if err := shape(json.Unmarshal(raw, &r)); err != nil {
+		return err
+	}
+	name, ok := a.servers[r.Server]
+	if !ok {
+		return fmt.Errorf("an approval is requested for a call of %q, and the request has no tool with this server_label", r.Server)
+	}
+	arguments := json.RawMessage(r.Arguments)
+	if !json.Valid(arguments) {
+		arguments = encode(r.Arguments)
+	}
+	a.draft.Call(r.ID, name, string(encode(struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	}{r.Name, arguments})))
+	return a.draft.Attach(chat.CallType, chat.Item{Field: model.ApprovalRequest, JSON: string(raw)})
+}
+
+// decision encodes the result of a call that asks for an approval.
+func decision(m *chat.Message) json.RawMessage {
+	answer := object{"type": encode("mcp_approval_response"), "approval_request_id": encode(m.ToolCallID), "approve": encode(true)}
+	if text := m.Text(); text != model.Approved {
+		answer["approve"], answer["reason"] = encode(false), encode(text)
+	}
+	return encode(answer)
 }

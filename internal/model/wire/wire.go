@@ -13,8 +13,12 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"time"
+	"unicode"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/internal/modelparams"
@@ -253,4 +257,86 @@ func drainAndClose(body io.ReadCloser) {
 	defer cut.Stop()
 	_, _ = io.CopyN(io.Discard, body, 4<<10)
 	_ = body.Close()
+}
+
+// versionPattern matches the versions of protocols in URLs: v1, v1beta, v1alpha1.
+var versionPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]*)?$`) })
+
+// IsVersion reports whether a segment of a path is the version of a protocol, so that a
+// base URL may contain it or not.
+func IsVersion(segment string) bool { return versionPattern().MatchString(segment) }
+
+// TextList converts a single text, such as that of the parameter stop, to a list.
+func TextList(raw json.RawMessage) json.RawMessage {
+	if strings.HasPrefix(string(raw), "[") {
+		return raw
+	}
+	return slices.Concat(json.RawMessage("["), raw, json.RawMessage("]"))
+}
+
+// Camel converts top_p to topP.
+func Camel(name string) string {
+	var b strings.Builder
+	up := false
+	for _, r := range name {
+		switch {
+		case r == '_':
+			up = b.Len() > 0
+			continue
+		case up:
+			r, up = unicode.ToUpper(r), false
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// opaqueWords returns the words of messages that give no reason: "Bad Request", "Provider
+// returned error", "Request contains an invalid argument."
+var opaqueWords = sync.OnceValue(func() map[string]bool {
+	words := map[string]bool{}
+	for _, word := range strings.Fields(`a an and api argument bad been by code contains error exception failed for from has http
+		invalid is occurred of provider rejected request returned server status the this unknown upstream was with your 400`) {
+		words[word] = true
+	}
+	return words
+})
+
+// opaqueCodes are the codes of any rejected request, in lower case and without marks.
+var opaqueCodes = map[string]bool{
+	"":                      true,
+	"400":                   true,
+	"badrequest":            true,
+	"badrequesterror":       true,
+	"badresponsestatuscode": true, // gateways
+	"invalidargument":       true, // Google
+	"invalidrequest":        true,
+	"invalidrequesterror":   true, // OpenAI, Anthropic
+	"validationexception":   true, // AWS
+}
+
+// opaque reports whether an error gives no reason: no parameter, no code of its own, and no
+// word that says more than that the request was rejected.
+func (f APIError) opaque() bool {
+	words := func(text string) []string {
+		return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	}
+	if hasValue(f.Param) || hasValue(f.Details) || !opaqueCodes[strings.Join(words(f.code()), "")] {
+		return false
+	}
+	for _, word := range words(f.Message) {
+		if !opaqueWords()[word] {
+			return false
+		}
+	}
+	return true
+}
+
+// hasValue reports whether a field of JSON is not empty.
+func hasValue(raw json.RawMessage) bool {
+	switch string(raw) {
+	case "", "null", `""`, "[]", "{}":
+		return false
+	}
+	return true
 }
