@@ -21,14 +21,18 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"sync"
 
 	"github.com/qtype-dev/qtype/internal/auditlog"
 	"github.com/qtype-dev/qtype/internal/authoring"
 	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/server"
+	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/internal/tool/mockstate"
+	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -267,4 +271,63 @@ func (p *Program) environment(warn func(string)) (user, document func(name strin
 		}
 		return v
 	}, document
+}
+
+// Grants are what a user allows a document that is untrusted or sandboxed.
+type Grants = trust.Grants
+
+// RefusedError reports what a document may not do; it names the flag of the command that
+// would allow it.
+type RefusedError = trust.RefusedError
+
+// WithGrants allows a document from an address, or one of WithSandbox, what g lists. OutDir
+// is where files of any document are written; see docs/security.md.
+func WithGrants(g Grants) Option { return func(o *options) { o.check.Grants = g } }
+
+// WithSandbox restricts a local document as if it were from an address, except that it may
+// read the files in its folder and below it.
+func WithSandbox() Option { return func(o *options) { o.check.Sandbox = true } }
+
+// WithTrust trusts a document from an address as if it were a local file, and records its
+// digest: until the document or one of its includes changes, it is trusted without this
+// option, too.
+func WithTrust() Option { return func(o *options) { o.check.Trusted = true } }
+
+// Policy returns what the document may reach; nil if there is no limit.
+func (p *Program) Policy() *trust.Policy { return p.checked.Policy }
+
+// Server serves an application over HTTP: it is the http.Handler of qtype serve. Its
+// Shutdown ends it; the application stays open.
+type Server = server.Server
+
+// Access authenticates the callers of a Server and limits what they may use.
+type Access = access.Control
+
+// AccessConfig configures an Access.
+type AccessConfig = access.Config
+
+// NewAccess returns an Access for a Handler. An error means that a key, a certificate or
+// another setting is invalid.
+func NewAccess(cfg AccessConfig) (*Access, error) { return access.New(cfg) }
+
+// HandlerOptions configures a Handler. The zero value serves all callers: use it only on
+// loopback, or behind a proxy with authentication.
+type HandlerOptions struct {
+	Access *Access      // authentication and limits; nil: none
+	Store  memory.Store // state of the server, such as runs that wait; nil: the store of the application's memories
+	Log    *slog.Logger // nil: nothing is logged
+	NoUI   bool         // no web interface
+
+	// MaxRuns is the number of runs at once, beyond which requests are refused; 0: 4,096.
+	MaxRuns int
+}
+
+// Handler returns the http.Handler of an application, for a Go program that serves it in
+// its own server:
+//
+//	handler := qtype.Handler(app, qtype.HandlerOptions{})
+//	defer handler.Shutdown(ctx)
+//	mux.Handle("/assistant/", http.StripPrefix("/assistant", handler))
+func Handler(app *runtime.App, o HandlerOptions) *Server {
+	return server.New(app, server.Options{Access: o.Access, Store: o.Store, Log: o.Log, NoUI: o.NoUI, MaxRuns: o.MaxRuns})
 }

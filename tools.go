@@ -12,6 +12,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/authoring"
 	"github.com/qtype-dev/qtype/internal/convert"
 	"github.com/qtype-dev/qtype/internal/diagram"
+	"github.com/qtype-dev/qtype/internal/lint"
 	"github.com/qtype-dev/qtype/internal/semdiff"
 	"github.com/qtype-dev/qtype/loader"
 	"github.com/qtype-dev/qtype/runtime"
@@ -186,3 +187,7 @@ func (o TestOptions) open(ctx context.Context, path string) (*testrun.Program, d
 	}
 	return &testrun.Program{App: p.Document.Application, New: start}, list
 }
+
+// FileKinds returns the kinds of files other than documents that lint can check: tests and
+// evaluations, with their applications. Nothing is run.
+func FileKinds(opts ...Option) []*lint.Kind { return authoring.FileKinds(optionsOf(opts).check) }

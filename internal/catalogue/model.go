@@ -3,6 +3,8 @@ package catalogue
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"time"
 )
 
 // Model is one row of a catalogue: what is known of a model at one provider. What is not
@@ -168,4 +170,92 @@ type Server struct {
 	BaseURL      string   `json:"base_url"`                     // where OpenAI's protocol begins
 	AnthropicURL string   `json:"anthropic_base_url,omitempty"` // where Anthropic's protocol begins; empty for none
 	Sources      []string `json:"sources,omitempty"`
+}
+
+// StopsBy returns whether a model has stopped answering by the end of a day. Without a day it
+// is what the row says.
+func (m *Model) StopsBy(day time.Time) bool {
+	if day.IsZero() || m.Shutdown == "" {
+		return m.Status == Retired
+	}
+	return m.Shutdown <= day.Format(time.DateOnly)
+}
+
+// DaysLeft returns the number of days from a day until the shutdown date. It is false without
+// a date.
+func (m *Model) DaysLeft(day time.Time) (int, bool) {
+	end, err := time.Parse(time.DateOnly, m.Shutdown)
+	if err != nil {
+		return 0, false
+	}
+	from, _ := time.Parse(time.DateOnly, day.Format(time.DateOnly))
+	return int(end.Sub(from).Hours() / 24), true
+}
+
+// Successor returns the model to use in place of another one, by the name that it has where
+// that one was named: the replacement, or its own replacement if it will not answer on the day.
+// It is nil if none is known.
+func (c *Catalogue) Successor(m *Model, on time.Time) (name string, next *Model) {
+	seen := []string{m.ID}
+	for next = m; next == m || next.StopsBy(on); {
+		found, ok := c.Lookup(m.Provider, next.Replacement)
+		if !ok || found.Provider != m.Provider || slices.Contains(seen, found.ID) {
+			return "", nil
+		}
+		name, next = next.Replacement, found
+		seen = append(seen, found.ID)
+	}
+	if _, ok := next.Profiles[m.Profile]; ok {
+		name = m.Profile + "." + name
+	}
+	return name, next
+}
+
+// Rejection is a parameter, or a value of one, that a model refuses.
+type Rejection struct {
+	Parameters []string  `json:"parameters"`            // names as in the request; dots separate nested names
+	Values     []string  `json:"values,omitempty"`      // the refused values; empty for every value
+	Except     []string  `json:"except,omitempty"`      // the only accepted values; "default" is the value without a setting
+	Missing    bool      `json:"missing,omitempty"`     // refused is a request without the parameter
+	When       Condition `json:"when"`                  // when it is refused
+	Efforts    []string  `json:"efforts,omitempty"`     // the efforts of the condition AtEfforts
+	API        string    `json:"api,omitempty"`         // ChatCompletions if only that endpoint refuses it; empty for all
+	Status     int       `json:"status,omitempty"`      // HTTP status of the refusal
+	Code       string    `json:"code,omitempty"`        // error.code
+	Param      string    `json:"param,omitempty"`       // error.param
+	Type       string    `json:"type,omitempty"`        // error.type
+	Error      string    `json:"error,omitempty"`       // error.message, with an example of a name or a value; empty if unknown
+	Text       string    `json:"text"`                  // the rule in words
+	Note       string    `json:"note,omitempty"`        // what is uncertain
+	ThirdParty bool      `json:"third_party,omitempty"` // known from others than the provider
+	Sources    []string  `json:"sources,omitempty"`
+}
+
+// Condition is when a model refuses a parameter.
+type Condition string
+
+// The conditions.
+const (
+	Always          Condition = "always"
+	ReasoningOn     Condition = "reasoning_on"     // the request has reasoning on, or the model reasons without a setting
+	ReasoningOff    Condition = "reasoning_off"    // the opposite
+	ThinkingEnabled Condition = "thinking_enabled" // thinking.type is enabled, not adaptive
+	AtEfforts       Condition = "efforts"          // the effort is one of Efforts
+	InToolTurn      Condition = "tool_turn"        // the request has calls of the current turn
+)
+
+// ChatCompletions is the endpoint /chat/completions, in Rejection.API.
+const ChatCompletions = "chat_completions"
+
+// Rejects reports whether an endpoint always refuses a parameter, with every value. It is false
+// for nil, which is an unknown model.
+func (m *Model) Rejects(parameter, api string) bool {
+	return m != nil && slices.ContainsFunc(m.Rejected, func(r Rejection) bool {
+		return r.When == Always && !r.Missing && len(r.Values) == 0 && len(r.Except) == 0 && (r.API == "" || r.API == api) && slices.Contains(r.Parameters, parameter)
+	})
+}
+
+// Requires reports whether the model refuses some requests without a parameter. It is false for nil.
+func (m *Model) Requires(parameter string) bool {
+	return m != nil && slices.ContainsFunc(m.Rejected, func(r Rejection) bool { return r.Missing && slices.Contains(r.Parameters, parameter) })
 }

@@ -6,20 +6,27 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/qtype-dev/qtype/internal/chatui/screen"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -199,4 +206,123 @@ func withInterrupts(ctx context.Context, interrupts <-chan os.Signal) (context.C
 		cancel(nil)
 		waiting.Wait()
 	}
+}
+
+// pieces makes the pieces of a text printable, so that together they are the printable whole:
+// the bytes of an incomplete character, and a CR that an LF may follow, wait for the next one.
+type pieces struct{ waiting string }
+
+// add returns what can be printed with the next piece.
+func (p *pieces) add(text string) string {
+	text = p.waiting + text
+	n := completeLength(text)
+	p.waiting = text[n:]
+	return terminal.Printable(text[:n])
+}
+
+// end returns the rest.
+func (p *pieces) end() string {
+	text := terminal.Printable(p.waiting)
+	p.waiting = ""
+	return text
+}
+
+// completeLength returns the length of a text without an incomplete character or a CR at its
+// end.
+func completeLength(text string) int {
+	if n := len(text); n > 0 && text[n-1] == '\r' {
+		return n - 1
+	}
+	for cut := 1; cut < utf8.UTFMax && cut <= len(text); cut++ {
+		if utf8.RuneStart(text[len(text)-cut]) {
+			if !utf8.FullRuneInString(text[len(text)-cut:]) {
+				return len(text) - cut
+			}
+			break
+		}
+	}
+	return len(text)
+}
+
+// Target is the flow of a conversation with the variables that carry its messages.
+type Target struct {
+	flow   *spec.Flow
+	input  *spec.Variable // takes the user's message
+	output *spec.Variable // holds the answer
+	fixed  map[string]any // the other inputs, the same in every turn
+}
+
+// Flow returns the id of the flow.
+func (t *Target) Flow() string { return t.flow.ID }
+
+// NewTarget selects a conversational flow: that of the id, or the first one if id is
+// empty. inputs is a JSON object with the flow's other inputs; it may be empty. An
+// terminal.UsageError concerns these.
+func NewTarget(app *spec.Application, id, inputs string) (*Target, error) {
+	if app == nil {
+		return nil, errors.New("the document is not an application: only an application can run")
+	}
+	var all, conversational []string
+	var flow *spec.Flow
+	for _, f := range app.Flows {
+		all = append(all, f.ID)
+		if f.Interface == nil || f.Interface.Type != "Conversational" {
+			continue
+		}
+		conversational = append(conversational, f.ID)
+		if flow == nil && (id == "" || id == f.ID) {
+			flow = f
+		}
+	}
+	switch {
+	case flow != nil:
+	case id != "" && !slices.Contains(all, id):
+		return nil, fmt.Errorf("no flow has the id %q; there are: %s%s", id, textfmt.List(all), diag.DidYouMean(id, all))
+	case id != "":
+		return nil, fmt.Errorf("flow %s is not conversational; conversational flows: %s", id, textfmt.List(conversational))
+	default:
+		return nil, fmt.Errorf("application %s has no conversational flow (interface: {type: Conversational}); use qtype run for other flows", app.ID)
+	}
+	t := &Target{flow: flow, fixed: map[string]any{}}
+	return t, t.bind(inputs)
+}
+
+// bind finds the message variables of the flow and takes the other inputs from JSON.
+func (t *Target) bind(inputs string) error {
+	given := map[string]any{}
+	if inputs != "" {
+		v, err := value.Parse(inputs)
+		r, ok := v.(*value.Record)
+		if err != nil || !ok {
+			return terminal.Usagef("-i cannot be %q: expected a JSON object with the flow's other inputs", inputs)
+		}
+		given = maps.Collect(r.All())
+	}
+	for _, ref := range t.flow.Inputs {
+		v := ref.To
+		if v.Type.Is("ChatMessage") && t.input == nil {
+			t.input = v
+			continue
+		}
+		x, ok := given[v.ID]
+		if !ok && !v.IsOptional() {
+			return terminal.Usagef("flow %s also needs %s (%s): pass -i '{%q: …}'", t.flow.ID, v.ID, v.Type, v.ID)
+		}
+		if ok {
+			t.fixed[v.ID] = x
+		}
+		delete(given, v.ID)
+	}
+	if names := slices.Sorted(maps.Keys(given)); len(names) > 0 {
+		return terminal.Usagef("-i: flow %s has no other input %q", t.flow.ID, names[0])
+	}
+	for _, ref := range t.flow.Outputs {
+		if ref.To.Type.Is("ChatMessage") && t.output == nil {
+			t.output = ref.To
+		}
+	}
+	if t.input == nil || t.output == nil { // the validator reports it as QT312 or QT315
+		return fmt.Errorf("flow %s must have an input and an output of type ChatMessage", t.flow.ID)
+	}
+	return nil
 }

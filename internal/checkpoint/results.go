@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"encoding/binary"
 	"errors"
+	"os"
 
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
@@ -77,4 +78,127 @@ func ReadResults(text []byte) (*Results, error) {
 		return nil, errMalformed
 	}
 	return res, nil
+}
+
+// reader reads the parts of an encoding. After a missing part bad is true, and everything
+// later is empty.
+type reader struct {
+	text []byte
+	bad  bool
+}
+
+// next reads n bytes; it returns nil if there are fewer.
+func (r *reader) next(n int) []byte {
+	if n > len(r.text) {
+		r.fail()
+		return nil
+	}
+	b := r.text[:n:n]
+	r.text = r.text[n:]
+	return b
+}
+
+func (r *reader) fail() { r.text, r.bad = nil, true }
+
+func (r *reader) byte() byte {
+	if b := r.next(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (r *reader) varint() int64 { return number(r, binary.Varint) }
+
+func (r *reader) uvarint() uint64 { return number(r, binary.Uvarint) }
+
+// number reads a number with a function of package binary.
+func number[T int64 | uint64](r *reader, decode func([]byte) (T, int)) T {
+	v, n := decode(r.text)
+	if n <= 0 {
+		r.fail()
+		return 0
+	}
+	r.next(n)
+	return v
+}
+
+// length reads the number of bytes or items that follow. It is at most the
+// number of bytes left, so a damaged length does not allocate much.
+func (r *reader) length() int {
+	v := r.uvarint()
+	if v > uint64(len(r.text)) {
+		r.fail()
+		return 0
+	}
+	return int(v)
+}
+
+func (r *reader) bytes() []byte { return r.next(r.length()) }
+
+func (r *reader) string() string { return string(r.bytes()) }
+
+// RemoveUnused removes a journal unless a run has it open: then the error is ErrBusy. Where files have
+// no locks, journals that are open are not recognized.
+func RemoveUnused(path string) error { return whileUnused(path, removeLocked) }
+
+// IsUsed reports whether a run has a journal open.
+func IsUsed(path string) bool {
+	return errors.Is(whileUnused(path, func(*os.File) error { return nil }), ErrBusy)
+}
+
+// whileUnused calls do while no run can open the journal.
+func whileUnused(path string, do func(*os.File) error) error {
+	f, err := openRegular(path, os.O_RDWR)
+	if err != nil {
+		return wrapError(path, err)
+	}
+	defer func() { _ = f.Close() }() // nothing is written
+	if err := lock(f); err != nil {
+		return err
+	}
+	return do(f)
+}
+
+// ErrNoProcess reports that the process that writes a journal is not known: none does, it runs in
+// another container or on another computer, or the file system has no locks.
+var ErrNoProcess = errors.New("no process of this computer writes it")
+
+// Inspection is what a journal has.
+type Inspection struct {
+	Header   Header
+	Finished int64 // input rows
+	Failed   int64 // those of them that failed
+}
+
+// Inspect reads a journal, also one that a run is writing, and changes nothing. The errors are those of
+// Open.
+func Inspect(path string, key []byte) (Inspection, error) {
+	f, err := openRegular(path, os.O_RDONLY)
+	if err != nil {
+		return Inspection{}, wrapError(path, err)
+	}
+	defer func() { _ = f.Close() }() // only read
+	j := &Journal{path: path, file: f, chain: newChain(key)}
+	if info, err := f.Stat(); err == nil && info.Size() == 0 {
+		return Inspection{}, wrapError(path, os.ErrNotExist)
+	}
+	if err := j.scan(); err != nil {
+		return Inspection{}, wrapError(path, err)
+	}
+	in := Inspection{Header: j.header}
+	in.Finished, in.Failed = j.Rows()
+	return in, nil
+}
+
+// Writer returns the id of the process that has a journal open. Without one, the error is ErrNoProcess.
+func Writer(path string) (pid int, err error) {
+	f, err := openRegular(path, os.O_RDONLY)
+	if err != nil {
+		return 0, wrapError(path, err)
+	}
+	defer func() { _ = f.Close() }() // only read
+	if pid = writer(f); pid <= 0 {
+		return 0, ErrNoProcess
+	}
+	return pid, nil
 }

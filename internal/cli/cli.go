@@ -9,11 +9,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
@@ -83,4 +88,129 @@ func (s *Streams) DiagnosticOptions(isTerminal bool) diag.TextOptions {
 		o.Color, o.Width = s.Color, s.Width
 	}
 	return o
+}
+
+// CommandGroup returns a command that only has subcommands.
+func CommandGroup(use, short string, commands ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: noCommand, RunE: showHelp}
+	c.AddCommand(commands...)
+	return c
+}
+
+// checkCompletion makes the command completion of cobra reject unknown shells and arguments, as all
+// other commands do.
+func checkCompletion(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		if c.Name() != "completion" {
+			continue
+		}
+		c.Args, c.RunE = noCommand, showHelp
+		for _, shell := range c.Commands() {
+			shell.Args = Arguments()
+		}
+	}
+}
+
+func showHelp(c *cobra.Command, _ []string) error { return c.Help() }
+
+// missingNote is the annotation of a root with what is appended to the error for an unknown command.
+const missingNote = "qtype_missing"
+
+// noCommand rejects an unknown subcommand and suggests the nearest one.
+func noCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, sub := range c.Commands() {
+		names = append(names, sub.Name())
+	}
+	near := diag.DidYouMean(args[0], names)
+	if meant := habitualCommand(c, args[0]); meant != "" {
+		near = fmt.Sprintf("; did you mean %q?", meant)
+	} else if note := c.Annotations[missingNote]; near == "" && note != "" {
+		near = "; " + note
+	}
+	return &terminal.UsageError{Command: c.CommandPath(), Reason: fmt.Sprintf("%s has no command %q%s", c.CommandPath(), args[0], near)}
+}
+
+// Arguments requires one argument for each description, in which "qtype " is replaced by the name of the program.
+func Arguments(descriptions ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(descriptions):
+			return &terminal.UsageError{Command: c.CommandPath(), Reason: fmt.Sprintf("%s needs %s", c.CommandPath(), strings.ReplaceAll(descriptions[len(args)], "qtype ", c.Root().Name()+" "))}
+		case len(args) > len(descriptions):
+			return &terminal.UsageError{Command: c.CommandPath(), Reason: fmt.Sprintf("%s: unexpected argument %q", c.CommandPath(), args[len(descriptions)])}
+		}
+		return nil
+	}
+}
+
+// OptionalArgument allows one argument at most.
+func OptionalArgument(name string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return &terminal.UsageError{Command: c.CommandPath(), Reason: fmt.Sprintf("%s takes one %s", c.CommandPath(), name)}
+		}
+		return nil
+	}
+}
+
+// FlagError describes a wrong flag in one line and suggests the nearest one.
+func FlagError(c *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var bare *pflag.ValueRequiredError
+	var invalid *pflag.InvalidValueError
+	reason := err.Error()
+	switch {
+	case errors.As(err, &unknown):
+		reason = unknownFlag(c, unknown)
+	case errors.As(err, &bare):
+		reason = fmt.Sprintf("--%s needs a value", bare.GetFlag().Name)
+	case errors.As(err, &invalid):
+		reason = fmt.Sprintf("--%s cannot be %q: expected %s", invalid.GetFlag().Name, invalid.GetValue(), expected(invalid.GetFlag()))
+	}
+	return &terminal.UsageError{Command: c.CommandPath(), Reason: reason}
+}
+
+func unknownFlag(c *cobra.Command, e *pflag.NotExistError) string {
+	if short := e.GetSpecifiedShortnames(); short != "" {
+		return fmt.Sprintf("%s has no flag -%s", c.CommandPath(), e.GetSpecifiedName())
+	}
+	var names []string
+	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+	name := "--" + e.GetSpecifiedName()
+	near := diag.DidYouMean(name, names)
+	if hint := habitualFlag(c, e.GetSpecifiedName()); hint != "" {
+		near = "; " + hint
+	}
+	return fmt.Sprintf("%s has no flag %s%s", c.CommandPath(), name, near)
+}
+
+func expected(f *pflag.Flag) string {
+	if c, ok := f.Value.(*EnumFlag); ok {
+		return "one of " + textfmt.List(c.known())
+	}
+	switch kind := f.Value.Type(); {
+	case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"):
+		return "a whole number"
+	case strings.HasPrefix(kind, "float"):
+		return "a number"
+	case kind == "duration":
+		return "a duration such as 90s or 2h"
+	default:
+		return "a " + kind
+	}
+}
+
+// CheckUser rejects an empty --user, which would select the sessions that belong to no
+// user: often it is an unset variable of a script.
+func CheckUser(f *pflag.FlagSet) error {
+	for _, name := range []string{"user", "session"} {
+		if flag := f.Lookup(name); flag != nil && flag.Changed && strings.TrimSpace(flag.Value.String()) == "" {
+			return terminal.Usagef("--%s must not be empty", name)
+		}
+	}
+	return nil
 }

@@ -1,9 +1,13 @@
 package diagram
 
 import (
+	"fmt"
+	"net/url"
 	"reflect"
 	"slices"
+	"sync"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -214,4 +218,126 @@ func verb(from *node, key string, to *node) string {
 		return v
 	}
 	return "uses"
+}
+
+// kindStyle is how entities of a kind are drawn.
+type kindStyle struct {
+	kind   spec.Kind
+	plural string                     // the heading above resources of the kind
+	verb   string                     // the label of links to the kind; empty for "uses"
+	prefix string                     // the start of Mermaid ids
+	form   string                     // the Mermaid syntax of a node: its id and label
+	icon   string                     // before the label
+	notes  func(spec.Entity) []string // the lines below the id; nil for the type
+}
+
+// resourceStyles returns the styles of the kinds that steps use, in drawing order:
+// those that most steps use first.
+var resourceStyles = sync.OnceValue(func() []kindStyle {
+	return []kindStyle{
+		{spec.KindModel, "models", "", "MODEL_", `%s(["%s"])`, "🧠", modelNotes},
+		{spec.KindMemory, "memories", "remembers", "MEM_", `%s[("%s")]`, "💬", func(e spec.Entity) []string { return []string{memoryNote(e.(*spec.Memory))} }},
+		{spec.KindTool, "tools", "", "TOOL_", `%s["%s"]`, "⚡", toolNotes},
+		{spec.KindIndex, "indexes", "", "INDEX_", `%s[("%s")]`, "🗂", nil},
+		{spec.KindStore, "stores", "is kept in", "STORE_", `%s[("%s")]`, "🗄", func(e spec.Entity) []string { return []string{e.(*spec.Store).Type} }},
+		{spec.KindAuth, "auths", "", "AUTH_", `%s{{"%s"}}`, "🔐", nil},
+		{spec.KindSecretManager, "secret managers", "", "SECRETS_", `%s{{"%s"}}`, "🔑", nil},
+		{spec.KindTelemetry, "telemetry", "", "TEL_", `%s[["%s"]]`, "📊", func(e spec.Entity) []string { return []string{e.(*spec.Telemetry).Provider} }},
+	}
+})
+
+// styleOf returns the style of a kind. A kind of resources without a row in
+// resourceStyles gets a plain one.
+func styleOf(kind spec.Kind) kindStyle {
+	switch kind {
+	case spec.KindFlow:
+		return kindStyle{kind: kind, verb: "runs", notes: flowNotes}
+	case spec.KindStep:
+		return kindStyle{kind: kind, notes: stepNotes}
+	}
+	styles := resourceStyles()
+	if i := kindRank(kind); i < len(styles) {
+		return styles[i]
+	}
+	return kindStyle{kind: kind, plural: string(kind) + "s", prefix: "OTHER_", form: `%s["%s"]`, icon: "▫"}
+}
+
+// kindRank returns the position of a kind of resources in the drawing order.
+func kindRank(kind spec.Kind) int {
+	styles := resourceStyles()
+	if i := slices.IndexFunc(styles, func(s kindStyle) bool { return s.kind == kind }); i >= 0 {
+		return i
+	}
+	return len(styles)
+}
+
+// isResource reports whether entities of a kind are drawn next to the flows.
+func isResource(kind spec.Kind) bool {
+	return !slices.Contains([]spec.Kind{spec.KindApplication, spec.KindFlow, spec.KindStep, spec.KindType, spec.KindVariable}, kind)
+}
+
+// notesOf returns the lines below the id of an entity. They contain no secrets and
+// no texts that may contain some.
+func notesOf(e spec.Entity) []string {
+	if notes := styleOf(e.Kind()).notes; notes != nil {
+		return notes(e)
+	}
+	if typ := spec.TypeName(e); typ != "" {
+		return []string{typ}
+	}
+	return nil
+}
+
+func toolNotes(e spec.Entity) []string {
+	note := spec.TypeName(e)
+	if api, ok := e.(*spec.APITool); ok {
+		note += " · " + api.Method
+		if u, err := url.Parse(api.Endpoint); err == nil && u.Host != "" {
+			note += " " + u.Host // without the user, the path and the query
+		}
+	}
+	return []string{note}
+}
+
+func flowNotes(e spec.Entity) []string {
+	if f := e.(*spec.Flow); f.Interface != nil {
+		return []string{f.Interface.Type}
+	}
+	return nil
+}
+
+func stepNotes(e spec.Entity) []string {
+	note := spec.TypeName(e)
+	if format := formatOf(e.(spec.Step)); format != "" {
+		note += " · " + format
+	}
+	return []string{note}
+}
+
+func modelNotes(entity spec.Entity) []string {
+	e := entity.(spec.ModelEntity)
+	m := e.Base()
+	note := m.Provider
+	if !m.IsMock() {
+		note += " · " + m.Name()
+	}
+	if embedding, ok := e.(*spec.EmbeddingModel); ok {
+		note += fmt.Sprintf(" · %d dimensions", embedding.Dimensions)
+	}
+	return []string{note}
+}
+
+// memoryNote returns the policy and the size of its window.
+func memoryNote(m *spec.Memory) string {
+	row, _ := m.Row()
+	note := string(m.Policy)
+	for i, l := range row.Limits {
+		switch value := m.Limit(l.Key); {
+		case i == 0:
+			note += fmt.Sprintf(" · %s %s", textfmt.Thousands(int(value)), l.Unit)
+		case l.Unit == spec.UnitShare:
+			note += " × " + textfmt.Number(value)
+		}
+	}
+	return note
 }

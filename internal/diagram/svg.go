@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode"
 )
 
 // rules are the style sheet, in which --NAME is a colour of the palette. Colours only support the texts and
@@ -181,4 +182,220 @@ func escapeXML(s string) string {
 		lines = append(lines, printable(line))
 	}
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;").Replace(strings.Join(lines, "\n"))
+}
+
+// Sizes in pixels.
+const (
+	margin        = 32.0  // around the picture
+	stepWidth     = 300.0 // of a step, and of the column of a flow
+	resourceWidth = 260.0 // of a model, memory or tool
+	pad           = 20.0  // within the box of a flow
+	header        = 46.0  // height of a flow's name
+	labelHeight   = 24.0  // of a variable
+	channelGap    = 14.0  // between vertical lines
+	trackGap      = 9.0   // between horizontal lines
+	verbWidth     = 96.0  // space for the label of a link
+	titleSize     = 22.0  // font size of the application's id
+	nameSize      = 14.0  // font size of other ids
+	noteSize      = 12.0  // font size of types and variables
+	smallSize     = 11.0  // font size of headings and link labels
+)
+
+// box is a rectangle with texts.
+type box struct {
+	class      string // for the style sheet
+	x, y, w, h float64
+	round      float64
+	texts      []text
+	tip        string // the tooltip: the texts without truncation
+}
+
+// text is one line of text; x and y are the start of its base line.
+type text struct {
+	class string
+	x, y  float64
+	size  float64
+	bold  bool
+	value string
+}
+
+// point is a corner of a line.
+type point struct{ x, y float64 }
+
+// line is a line with right angles and an arrow head at its end.
+type line struct {
+	class  string
+	points []point
+	tip    string
+	plain  bool // without an arrow head
+}
+
+// canvas is the content of the picture.
+type canvas struct {
+	w, h  float64
+	title string
+	boxes []box
+	texts []text // outside of boxes
+	lines []line
+}
+
+func (p *canvas) add(b box) { p.boxes = append(p.boxes, b) }
+
+// grow enlarges the picture to contain a point.
+func (p *canvas) grow(x, y float64) { p.w, p.h = max(p.w, x+margin), max(p.h, y+margin) }
+
+// labeledBox adds the id and notes of a node to a box.
+func labeledBox(n *node, b box) box {
+	b.round, b.tip = 8, n.title
+	x, y, available := b.x+14, b.y+23, b.w-28
+	b.texts = append(b.texts, text{class: "name", x: x, y: y, size: nameSize, bold: true, value: truncate(n.title, nameSize, available, true)})
+	for i, note := range n.notes {
+		b.tip += "\n" + note
+		b.texts = append(b.texts, text{class: "note", x: x, y: y + 18 + 16*float64(i), size: noteSize, value: truncate(note, noteSize, available, false)})
+	}
+	return b
+}
+
+// boxHeight returns the height of a box with the given number of notes.
+func boxHeight(notes int) float64 { return 36 + 16*float64(notes) }
+
+// layout places everything: flows below each other on the left, resources on the
+// right, links in between.
+func layout(g *graph) *canvas {
+	p := &canvas{title: g.title}
+	y := margin + titleSize
+	p.texts = append(p.texts, text{class: "title", x: margin, y: y, size: titleSize, bold: true, value: truncate(g.title, titleSize, 700, true)})
+	for _, line := range wrapText(g.note, noteSize, 700, 3) {
+		y += 18
+		p.texts = append(p.texts, text{class: "note", x: margin, y: y, size: noteSize, value: line})
+	}
+	p.grow(margin+700, y)
+	y += 24
+	l := &linker{canvas: p, boxes: map[*node]box{}}
+	var columns []*flowLayout
+	right := 0.0
+	for _, f := range g.flows {
+		c := layoutFlow(f)
+		columns = append(columns, c)
+		right = max(right, margin+c.width())
+	}
+	bottom := y
+	for _, c := range columns {
+		bottom = c.place(p, l, bottom, right-margin) + 28
+	}
+	l.flowsRight = max(right, margin)
+	l.placeResources(g, y)
+	l.drawLinks(g)
+	return p
+}
+
+// htmlPage returns a page with the picture and the Mermaid text. It loads nothing.
+func htmlPage(g *graph) string {
+	var b strings.Builder
+	b.WriteString("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n" +
+		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n")
+	b.WriteString("<title>" + escapeXML(g.title) + "</title>\n<style>\n" +
+		":root { color-scheme: light dark; }\n" +
+		"body { margin: 0; font-family: system-ui, sans-serif; background: #fff; color: #1f2933; }\n" +
+		"@media (prefers-color-scheme: dark) { body { background: #14181d; color: #e6ebf0; } }\n" +
+		".picture { overflow-x: auto; }\n.picture svg { display: block; margin: 0 auto; }\n" +
+		"details { margin: 1rem 2rem; }\npre { overflow-x: auto; }\n" +
+		"</style>\n</head>\n<body>\n<div class=\"picture\">\n")
+	b.WriteString(svg(g))
+	b.WriteString("</div>\n<details>\n<summary>Mermaid</summary>\n<pre>")
+	b.WriteString(strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(mermaid(g)))
+	b.WriteString("</pre>\n</details>\n</body>\n</html>\n")
+	return b.String()
+}
+
+// asciiWidths are the widths of ASCII characters, from the space on, in thousandths
+// of the font size. They are those of DejaVu Sans, the widest font of the style
+// sheet, so that a text fits in all of them.
+var asciiWidths = [...]int{
+	318, 401, 460, 838, 636, 950, 780, 275, 390, 390, 500, 838, 318, 361, 318, 337, // space to /
+	636, 636, 636, 636, 636, 636, 636, 636, 636, 636, 337, 337, 838, 838, 838, 531, // 0 to ?
+	1000, 684, 686, 698, 770, 632, 575, 775, 752, 295, 295, 656, 557, 863, 748, 787, // @ to O
+	603, 787, 695, 635, 611, 732, 684, 989, 685, 611, 685, 390, 337, 390, 838, 500, // P to _
+	500, 613, 635, 550, 635, 615, 352, 635, 634, 278, 278, 579, 278, 974, 634, 612, // ` to o
+	635, 635, 411, 521, 392, 634, 592, 818, 592, 592, 525, 636, 337, 636, 838, // p to ~
+}
+
+// boldPermille is the relative width of bold text, in thousandths.
+const boldPermille = 1130
+
+// textWidth returns an upper bound of the width of a text, in pixels.
+func textWidth(text string, size float64, bold bool) float64 {
+	sum := 0
+	for _, r := range text {
+		sum += runeWidth(r)
+	}
+	w := float64(sum) * size / 1000
+	if bold {
+		w = w * boldPermille / 1000
+	}
+	return w
+}
+
+func runeWidth(r rune) int {
+	switch {
+	case r >= ' ' && int(r-' ') < len(asciiWidths):
+		return asciiWidths[r-' ']
+	case unicode.IsMark(r):
+		return 0
+	case r >= 0x1100: // Asian scripts, emoji
+		return 1250
+	}
+	return 850
+}
+
+// truncate shortens a text to a width, with an ellipsis.
+func truncate(text string, size, limit float64, bold bool) string {
+	text = printable(text)
+	if textWidth(text, size, bold) <= limit {
+		return text
+	}
+	runes := []rune(text)
+	for len(runes) > 0 && textWidth(string(runes)+"…", size, bold) > limit {
+		runes = runes[:len(runes)-1]
+	}
+	return strings.TrimRight(string(runes), " ") + "…"
+}
+
+// wrapText breaks a text into lines of a width. The last line is truncated.
+func wrapText(text string, size, limit float64, lines int) []string {
+	var done []string
+	line := ""
+	words := strings.Fields(printable(text))
+	for i, word := range words {
+		longer := strings.TrimSpace(line + " " + word)
+		if textWidth(longer, size, false) <= limit {
+			line = longer
+			continue
+		}
+		if len(done) == lines-1 {
+			return append(done, truncate(line+" "+strings.Join(words[i:], " "), size, limit, false))
+		}
+		if line != "" {
+			done = append(done, line)
+		}
+		line = truncate(word, size, limit, false)
+	}
+	if line != "" {
+		done = append(done, line)
+	}
+	return done
+}
+
+// printable replaces control characters and characters that XML forbids or that change
+// the text direction.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsGraphic(r):
+			return '\uFFFD'
+		}
+		return r
+	}, text)
 }

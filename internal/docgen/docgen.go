@@ -10,9 +10,11 @@ import (
 	"maps"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/docs"
 	"github.com/qtype-dev/qtype/internal/schemagen"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -228,5 +230,126 @@ func demandText(d spec.Demand) string {
 		return fmt.Sprintf("exactly %d", d.Min)
 	default:
 		return fmt.Sprintf("at least %d", d.Min)
+	}
+}
+
+// option is one or more implementations with the same arguments.
+type option struct {
+	names    []string
+	aliases  []string
+	doc      string
+	mappings []spec.Argument
+}
+
+// optionsOf returns what the key of a struct may name, in order.
+func optionsOf(t reflect.Type) (key string, all []*option) {
+	s, ok := spec.SelectionOf(t, "")
+	if !ok {
+		return "", nil
+	}
+	for _, i := range s.Options {
+		selected, _ := spec.SelectionOf(t, i.Name)
+		if n := len(all); n > 0 && all[n-1].doc == i.Doc && slices.Equal(all[n-1].aliases, i.Aliases) {
+			all[n-1].names = append(all[n-1].names, i.Name)
+			continue
+		}
+		all = append(all, &option{names: []string{i.Name}, aliases: i.Aliases, doc: i.Doc, mappings: selected.Mappings})
+	}
+	return s.Key, all
+}
+
+// writeOptions describes the implementations that a struct may select, with their
+// arguments.
+func (g *generator) writeOptions(b *strings.Builder, t reflect.Type) error {
+	key, all := optionsOf(t)
+	if len(all) == 0 {
+		return nil
+	}
+	fmt.Fprintf(b, "\nThe values of `%s`:\n", key)
+	for _, o := range all {
+		fmt.Fprintf(b, "\n### `%s`\n\n%s.", strings.Join(o.names, "`, `"), escaped(strings.ToUpper(o.doc[:1])+o.doc[1:]))
+		if len(o.aliases) > 0 {
+			fmt.Fprintf(b, " Other names: `%s`.", strings.Join(o.aliases, "`, `"))
+		}
+		b.WriteString("\n")
+		for _, m := range o.mappings {
+			if err := g.writeArguments(b, m); err != nil {
+				return fmt.Errorf("%s: %w", o.names[0], err)
+			}
+		}
+	}
+	return nil
+}
+
+// writeArguments writes the table of the keys of a mapping.
+func (g *generator) writeArguments(b *strings.Builder, m spec.Argument) error {
+	if m.Into == nil {
+		return nil
+	}
+	fmt.Fprintf(b, "\n| Key of `%s` | Value | Default | Description |\n| --- | --- | --- | --- |\n", m.Key)
+	t := reflect.TypeOf(m.Into).Elem()
+	for _, f := range schemagen.Fields(t) {
+		if err := g.writeField(b, t, f); err != nil {
+			return fmt.Errorf("key %s: %w", f.Key, err)
+		}
+	}
+	return nil
+}
+
+// LLMsFile is the index of the documentation for language models, relative to the root of
+// the module, in the form of llmstxt.org.
+const LLMsFile = "docs/llms.txt"
+
+// pageAddress is where the pages are.
+const pageAddress = "https://raw.githubusercontent.com/qtype-dev/qtype/main/docs/"
+
+var (
+	// A row of the tables of docs/README.md: title, page, content.
+	pageRow = regexp.MustCompile(`(?m)^\| \[([^\]]*)\]\(([^)]*)\) \| (.*) \|$`)
+	// A heading of docs/README.md: of a section, or of a group of pages in one.
+	indexHeading = regexp.MustCompile(`(?m)^(###?) (.*)$`)
+)
+
+// LLMs returns the text of LLMsFile: the sections of docs/README.md, their groups, and their pages.
+func LLMs() (string, error) {
+	index, err := docs.Files.ReadFile("README.md")
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString(`# qtype
+
+> qtype runs LLM applications that are declared in YAML: models, memories, tools and flows of typed steps.
+> The program checks, runs, tests and serves documents.
+
+Check each document that you write with ` + "`qtype validate --strict FILE`" + `; ` + "`qtype explain CODE`" + ` explains a message.
+` + "`qtype generate skills`" + ` writes a skill for coding assistants, ` + "`qtype mcp`" + ` is a server for them.
+`)
+	section := ""
+	found := indexHeading.FindAllSubmatchIndex(index, -1)
+	for i, at := range found {
+		end := len(index)
+		if i+1 < len(found) {
+			end = found[i+1][0]
+		}
+		title := string(index[at[4]:at[5]])
+		if at[3]-at[2] == len("##") {
+			section = title
+		} else {
+			title = section + ": " + strings.ToLower(title[:1]) + title[1:]
+		}
+		writeRows(&b, title, pageRow.FindAllSubmatch(index[at[1]:end], -1))
+	}
+	return b.String(), nil
+}
+
+// writeRows writes a section with its pages, if it has any.
+func writeRows(b *strings.Builder, title string, rows [][][]byte) {
+	if len(rows) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n## %s\n\n", title)
+	for _, r := range rows {
+		fmt.Fprintf(b, "- [%s](%s%s): %s\n", r[1], pageAddress, r[2], r[3])
 	}
 }

@@ -6,15 +6,22 @@ package durable
 
 import (
 	"context"
+	"encoding/json"
 	"io"
+	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/qtype-dev/qtype/internal/batch"
 	"github.com/qtype-dev/qtype/internal/memory/encrypted"
+	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/internal/waves"
+	"github.com/qtype-dev/qtype/runtime"
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // The defaults of Config.
@@ -108,4 +115,87 @@ type Filter struct {
 // Selects reports whether a run is one of the filter.
 func (f Filter) Selects(r *Run) bool {
 	return (f.Flow == "" || f.Flow == r.Flow) && (f.Session == "" || slices.Contains(r.Sessions, f.Session)) && (f.User == "" || slices.Contains(r.Users, f.User))
+}
+
+// Engine runs rows on workers. It is safe for concurrent use.
+type Engine interface {
+	// Batch returns what runs the rows of files.
+	Batch(cfg Config) batch.Engine
+	// Serve connects what runs the requests of a server.
+	Serve(ctx context.Context, cfg Config, log *slog.Logger) (Server, error)
+	// Work runs chunks of an application until the context ends.
+	Work(ctx context.Context, app *runtime.App, cfg WorkerConfig) error
+	// List returns the runs that the filter selects, the newest first.
+	List(ctx context.Context, cfg Config, filter Filter) ([]Run, error)
+	// Show returns a run with what it has finished.
+	Show(ctx context.Context, cfg Config, id string) (*Run, error)
+	// Answer answers requests of a run. Either all are taken, or none.
+	Answer(ctx context.Context, cfg Config, id string, answers []Answer) error
+	// Cancel ends a run, which can be resumed.
+	Cancel(ctx context.Context, cfg Config, id string) error
+	// Retry continues a run that has ended, with the rows that are not finished.
+	// app is another version of its document, to which it moves, also if it has not ended; nil for the same document.
+	Retry(ctx context.Context, cfg Config, id string, app *spec.Application) error
+}
+
+// Server runs the requests of a server on workers.
+type Server interface {
+	runs.Engine
+	// Check logs whether a worker has the document, and which flows workers cannot run.
+	Check(ctx context.Context, app *runtime.App)
+	// Close ends the connection.
+	Close()
+}
+
+type key struct{}
+
+// With returns a context of a program with an engine; nil for none.
+func With(ctx context.Context, e Engine) context.Context { return context.WithValue(ctx, key{}, e) }
+
+// Has reports whether the program of a context has an engine.
+func Has(ctx context.Context) bool {
+	e, _ := ctx.Value(key{}).(Engine)
+	return e != nil
+}
+
+// From returns the engine of the program of a context. The error, for a program without one, is a
+// *parts.MissingError.
+func From(ctx context.Context) (Engine, error) {
+	if e, _ := ctx.Value(key{}).(Engine); e != nil {
+		return e, nil
+	}
+	return nil, &parts.MissingError{Kind: parts.Engine, Name: Temporal}
+}
+
+// RequestKind is what a row waits for.
+type RequestKind string
+
+// The kinds of requests.
+const (
+	Approval   RequestKind = "approval"    // whether a tool may be called
+	ClientTool RequestKind = "client_tool" // the result of a client tool
+)
+
+// Request is what a row of a run waits for.
+type Request struct {
+	Number    int             `json:"number"` // unique in the run, counted from 1
+	Kind      RequestKind     `json:"kind"`
+	Row       int64           `json:"row"`
+	Session   string          `json:"session,omitempty"`
+	Step      string          `json:"step"`
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+	Schema    json.RawMessage `json:"schema,omitempty"`   // of the result of a client tool
+	InBlobs   bool            `json:"in_blobs,omitempty"` // the arguments are in the blobs of the run, which were not read
+	Key       string          `json:"-"`                  // the same when the row is repeated
+}
+
+// Answer answers a Request.
+type Answer struct {
+	Number   int             `json:"number"` // of the request
+	Approved bool            `json:"approved,omitempty"`
+	Reason   string          `json:"reason,omitempty"` // of a rejection, for the model
+	Result   json.RawMessage `json:"result,omitempty"` // of a client tool
+	Error    string          `json:"error,omitempty"`  // why a client tool failed, for the model
+	By       string          `json:"by,omitempty"`     // who has answered, if it is a caller of a server
 }

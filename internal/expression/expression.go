@@ -11,18 +11,22 @@
 package expression
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/builtin"
 	"github.com/expr-lang/expr/checker"
 	"github.com/expr-lang/expr/conf"
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
+	"github.com/expr-lang/expr/types"
+	"github.com/expr-lang/expr/vm"
 
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
@@ -196,4 +200,99 @@ func part(text string, at file.Location) (from, length int) {
 		from = strings.LastIndexAny(strings.TrimSpace(text), " \t\n(") + 1
 	}
 	return from, max(to-from, 0)
+}
+
+// Program is a compiled expression. It is safe for concurrent use.
+type Program struct {
+	text    string
+	program *vm.Program
+}
+
+// Compile compiles the expression for variables of the given types.
+func (f *Expression) Compile(env map[string]spec.Type, w Writer) (*Program, Result, error) {
+	result, err := f.Check(env)
+	if err != nil {
+		return nil, Result{}, err
+	}
+	p := &Program{text: f.text}
+	err = guarded(func() (err error) {
+		fields := fieldTypes(env)
+		fields[state] = types.TypeOf(&work{})
+		p.program, err = expr.Compile(f.text, expr.Env(fields), expr.Patch(adder{}), expr.Patch(counter{}), func(c *conf.Config) {
+			c.Functions[tick] = &builtin.Function{Name: tick, Func: count, Validate: countType}
+			for name, function := range functions(w) {
+				c.Functions[name] = function
+			}
+		})
+		return err
+	})
+	if err != nil {
+		return nil, Result{}, newError(f.text, err)
+	}
+	return p, result, nil
+}
+
+// Run evaluates the expression. values must have the compiled types: string, int,
+// float64, bool, []any, map[string]any, time.Time, Message; nil only for optional
+// ones. Run adds its state to them. Its error is an *Error, or the cause of the end of ctx.
+func (p *Program) Run(ctx context.Context, values map[string]any) (any, error) {
+	machine := vm.VM{MemoryBudget: budget}
+	values[state] = &work{ctx: ctx, left: maxWork}
+	v, err := machine.Run(p.program, values)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, newError(p.text, err)
+	}
+	return v, nil
+}
+
+// translateError replaces the terms of the library by those of the language, such
+// as the names of Go types.
+func translateError(message string) string {
+	message, _, _ = strings.Cut(message, "\n")
+	if strings.Contains(message, "integer divide by zero") {
+		return "a number cannot be divided by 0"
+	}
+	if strings.Contains(message, "interface conversion") || strings.Contains(message, "reflect") || strings.Contains(message, "runtime error") {
+		return "a value has the wrong type or is null"
+	}
+	if rest, found := strings.CutPrefix(message, "unexpected token "); found {
+		what, value, hasValue := strings.Cut(strings.TrimSuffix(rest, ")"), "(")
+		switch {
+		case what == "EOF":
+			return "unexpected end of the expression"
+		case hasValue:
+			return "unexpected " + value
+		}
+	}
+	if field, found := strings.CutPrefix(message, "unknown field "); found {
+		return fmt.Sprintf("there is no field %q", field)
+	}
+	if field, of, found := strings.Cut(strings.TrimPrefix(message, "cannot fetch "), " from "); found && strings.HasPrefix(message, "cannot fetch ") {
+		return fmt.Sprintf("there is no field %q in %s", field, translateError(of))
+	}
+	if operands, found := strings.CutPrefix(message, "invalid operation: "); found {
+		// A run-time error such as int / <nil>.
+		if words := strings.Fields(strings.ReplaceAll(operands, "interface {}", "any")); len(words) == 3 {
+			return typeWords().Replace(fmt.Sprintf("%s is not defined for %s and %s", words[1], words[0], words[2]))
+		}
+	}
+	message = strings.NewReplacer("invalid operation: ", "", " (mismatched types ", " is not defined for ", " (mismatched type ", " is not defined for ").Replace(message)
+	if strings.Contains(message, " is not defined for ") {
+		message = strings.TrimSuffix(message, ")")
+	}
+	return typeWords().Replace(message)
+}
+
+// typeWords replaces the names of Go types. The first match counts, so longer names
+// precede their prefixes.
+func typeWords() *strings.Replacer {
+	return strings.NewReplacer(
+		"map[string]interface {}", "a record", "map[string]any", "a record", "map[any]any", "a record", "map[string]string", "a record",
+		"[]interface {}", "a list", "[]any", "a list", "[]string", "a list", "[]int", "a list", "[]uint8", "bytes",
+		"interface {}", "any", "<nil>", "null", "nil", "null", "type expression.Message", "a ChatMessage", "expression.Message", "a ChatMessage",
+		"time.Time", "a datetime", "time.Duration", "a duration",
+		"float64", "float", "int64", "int", "string", "text", "boolean", "boolean", "bool", "boolean")
 }

@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -167,4 +170,72 @@ func IsProxy(proxyFor func(*http.Request) (*url.URL, error), address string) boo
 		}
 	}
 	return false
+}
+
+// UserAgent is the User-Agent of requests: qtype/ and the version that the build
+// recorded, qtype/dev if it recorded none.
+var UserAgent = sync.OnceValue(func() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return userAgent("")
+	}
+	const module = "github.com/qtype-dev/qtype"
+	if info.Main.Path == module {
+		return userAgent(info.Main.Version)
+	}
+	for _, dep := range info.Deps { // a program that uses the library
+		if dep.Path == module {
+			return userAgent(dep.Version)
+		}
+	}
+	return userAgent("")
+})
+
+// userAgent returns the product token of a version (RFC 9110, section 10.1.5).
+func userAgent(version string) string {
+	version = strings.TrimPrefix(version, "v")
+	if version == "" || version == "(devel)" {
+		return "qtype/dev"
+	}
+	return "qtype/" + strings.Map(func(r rune) rune {
+		if r > ' ' && r < 0x7f && !strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r) {
+			return r
+		}
+		return '-'
+	}, version)
+}
+
+const maxRedirects = 10
+
+// plainHeaders are the headers of a request that another server than the first may get.
+// Any other may be a credential.
+var plainHeaders = []string{"Accept", "Accept-Encoding", "Accept-Language", "Content-Type", "If-Modified-Since", "If-None-Match", "Range", "User-Agent"}
+
+// CheckRedirect is for clients that follow redirects: at most ten, to http and https. What LimitHeaders
+// removes is not sent.
+func CheckRedirect(req *http.Request, via []*http.Request) error {
+	if len(via) >= maxRedirects {
+		return fmt.Errorf("stopped after %d redirects", maxRedirects)
+	}
+	if req.URL.Scheme != "http" && req.URL.Scheme != "https" {
+		return errors.New("redirect to an address that is not http or https")
+	}
+	LimitHeaders(req, via[0])
+	return nil
+}
+
+// LimitHeaders removes from a request that follows a redirect what is only for the server of the
+// first request: credentials and all other headers with a special meaning. The header Referer, which has the
+// query of the address before, is never sent.
+func LimitHeaders(req, first *http.Request) {
+	req.Header.Del("Referer")
+	if req.URL.Scheme == first.URL.Scheme && req.URL.Host == first.URL.Host {
+		return
+	}
+	for name := range req.Header {
+		if !slices.Contains(plainHeaders, name) {
+			req.Header.Del(name)
+		}
+	}
+	req.Host = ""
 }

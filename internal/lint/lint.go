@@ -3,6 +3,8 @@
 // comments and fixes, and watches files.
 package lint
 
+//go:generate go run ./generate -out ../../docs
+
 import (
 	"bytes"
 	"context"
@@ -11,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/qtype-dev/qtype/internal/parts"
@@ -217,4 +220,98 @@ func settle(all []pendingResult) []Result {
 		}
 	}
 	return results
+}
+
+// The rules of ignore comments.
+var (
+	ruleMalformed = diag.Rule{
+		Code: "QT020", Severity: diag.Warning, Title: "malformed qtype:ignore comment",
+		Doc: "The comment # qtype:ignore QT917 at the end of a line ignores that code on the line; on a separate line it applies to the next line. " +
+			"Several codes are separated by commas, and a reason may follow after a colon: # qtype:ignore QT917, QT915: filled by the caller.",
+		Wrong: "id: shop\ndescription: ${QTYPE_NO_SUCH_VARIABLE} # qtype:ignore unset\n",
+		Right: "id: shop\ndescription: ${QTYPE_NO_SUCH_VARIABLE} # qtype:ignore QT005\n",
+	}
+	ruleUnused = diag.Rule{
+		Code: "QT021", Severity: diag.Warning, Title: "unused qtype:ignore comment",
+		Doc: "The ignored diagnostic was fixed, or is on another line. Remove the comment, so that it does not hide a future diagnostic. " +
+			"Unused comments are reported only if the document has no errors, because an error can keep other rules from being applied.",
+		Wrong: "id: shop # qtype:ignore QT917\n",
+		Right: "id: shop\n",
+	}
+)
+
+// Rules lists all codes that a check reports, in order: those of the loader, of
+// package validate and of this package.
+func Rules() []diag.Rule {
+	all := slices.Concat(loader.Rules(), validate.Rules(), []diag.Rule{ruleMalformed, ruleUnused})
+	slices.SortStableFunc(all, func(a, b diag.Rule) int { return strings.Compare(a.Code, b.Code) })
+	return all
+}
+
+// ApplyIgnores removes the diagnostics that # qtype:ignore comments ignore, and adds
+// warnings for malformed and unused comments. files are the files that loader.Load
+// returned.
+func ApplyIgnores(files []*source.File, list diag.List) diag.List {
+	comments, malformed := commentsOf(files, codes)
+	left := ignore(comments, list)
+	results := settle([]pendingResult{{Result: Result{Diagnostics: append(left, malformed...)}, comments: comments}})
+	results[0].Diagnostics.Sort()
+	return results[0].Diagnostics
+}
+
+// IgnoreWarnings is like ApplyIgnores but removes only warnings and does not check
+// the comments. It is for runs, which errors abort anyway.
+func IgnoreWarnings(files []*source.File, list diag.List) diag.List {
+	if list.Warnings() == 0 {
+		return list
+	}
+	comments, _ := commentsOf(files, codes)
+	byTarget := byLine(comments)
+	return slices.DeleteFunc(slices.Clone(list), func(d diag.Diagnostic) bool {
+		return d.Severity == diag.Warning && byTarget.ignores(d)
+	})
+}
+
+// ignore removes the diagnostics that a comment ignores, and marks the comments
+// used.
+func ignore(comments []*ignoreComment, list diag.List) diag.List {
+	if len(comments) == 0 {
+		return list
+	}
+	byTarget := byLine(comments)
+	return slices.DeleteFunc(list, func(d diag.Diagnostic) bool { return byTarget.ignores(d) })
+}
+
+type line struct {
+	file *source.File
+	n    int
+}
+
+// ignoreComments are comments by the lines that they apply to.
+type ignoreComments map[line][]*ignoreComment
+
+func byLine(comments []*ignoreComment) ignoreComments {
+	byTarget := ignoreComments{}
+	for _, c := range comments {
+		at := line{c.file, c.target}
+		byTarget[at] = append(byTarget[at], c)
+	}
+	return byTarget
+}
+
+// ignores reports whether a comment ignores a diagnostic, and marks the comment
+// used. A file that is included as text has no comments: those at its directive count.
+func (s ignoreComments) ignores(d diag.Diagnostic) bool {
+	hit := false
+	at := d.Span
+	if at.File != nil && isRaw(at.File) {
+		at = at.File.From
+	}
+	for _, c := range s[line{at.File, at.Start.Line}] {
+		if slices.Contains(c.codes, d.Code) {
+			c.used[d.Code] = true
+			hit = true
+		}
+	}
+	return hit
 }

@@ -11,7 +11,9 @@ package lsp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -82,3 +84,226 @@ type discardLogger struct{}
 
 // Printf implements jsonrpc2.Logger.
 func (discardLogger) Printf(string, ...any) {}
+
+// requestHandler decodes the parameters of a request and returns its encoded result.
+type requestHandler func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
+
+// notificationHandler decodes and handles a notification.
+type notificationHandler func(ctx context.Context, params json.RawMessage)
+
+// handleRequest adapts a function with typed parameters and result.
+func handleRequest[P, R any](f func(context.Context, P) (R, error)) requestHandler {
+	return func(ctx context.Context, raw json.RawMessage) (json.RawMessage, error) {
+		params, err := decodeParams[P](raw)
+		if err != nil {
+			return nil, err
+		}
+		result, err := f(ctx, params)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(result)
+	}
+}
+
+// handleNotification adapts a function with typed parameters. Malformed
+// notifications are dropped: they have no response.
+func handleNotification[P any](f func(context.Context, P)) notificationHandler {
+	return func(ctx context.Context, raw json.RawMessage) {
+		if params, err := decodeParams[P](raw); err == nil {
+			f(ctx, params)
+		}
+	}
+}
+
+// decodeParams decodes parameters. Its errors name keys of the protocol instead of
+// Go types.
+func decodeParams[P any](raw json.RawMessage) (params P, err error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return params, invalidParams("params are missing")
+	}
+	err = json.Unmarshal(raw, &params)
+	var wrongType *json.UnmarshalTypeError
+	var response *jsonrpc2.Error
+	switch {
+	case errors.As(err, &response):
+		return params, response
+	case errors.As(err, &wrongType) && wrongType.Field != "":
+		return params, invalidParams("params.%s must not be of type %s", wrongType.Field, wrongType.Value)
+	case err != nil:
+		return params, invalidParams("params are malformed")
+	}
+	return params, nil
+}
+
+func invalidParams(format string, args ...any) error {
+	return &jsonrpc2.Error{Code: jsonrpc2.CodeInvalidParams, Message: fmt.Sprintf(format, args...)}
+}
+
+// requestFailed returns the error of a well-formed request that cannot be served.
+// Editors show its message.
+func requestFailed(format string, args ...any) error {
+	return &jsonrpc2.Error{Code: protocol.CodeRequestFailed, Message: fmt.Sprintf(format, args...)}
+}
+
+// openDocument returns the open document of a request.
+func (s *server) openDocument(id protocol.TextDocumentIdentifier) (*document, error) {
+	if d := s.workspace.document(pathOf(id.URI)); d != nil {
+		return d, nil
+	}
+	return nil, requestFailed("the document %s is not open", id.URI)
+}
+
+// initialize starts the session.
+func (s *server) initialize(ctx context.Context, conn *jsonrpc2.Conn, raw json.RawMessage) (json.RawMessage, error) {
+	editor, err := decodeParams[protocol.InitializeParams](raw)
+	if err != nil {
+		return nil, err
+	}
+	var options settings
+	if len(editor.InitializationOptions) > 0 {
+		if err := options.UnmarshalJSON(editor.InitializationOptions); err != nil {
+			return nil, err
+		}
+	}
+	s.editor = editor
+	s.workspace.setFolders(foldersOf(editor), nil)
+	remote := s.workspace.remote
+	remote.startJob = func(job func(context.Context)) { s.jobs.Go(func() { job(ctx) }) }
+	remote.onChange = func(address string) { s.workspace.remoteChanged(address); s.recheck(ctx) }
+	remote.setEnabled(s.opts.Remote)
+	s.applySettings(options)
+	s.initializeDone.Store(true)
+	s.jobs.Go(func() { s.publisher.run(ctx, conn) })
+	return encode(protocol.InitializeResult{
+		ServerInfo:   protocol.ServerInfo{Name: "qtype", Version: s.opts.Version},
+		Capabilities: s.capabilities(),
+	}), nil
+}
+
+// foldersOf returns the paths of the open folders. Older editors send only one.
+func foldersOf(p protocol.InitializeParams) []string {
+	switch {
+	case len(p.WorkspaceFolders) > 0:
+		return folderPaths(p.WorkspaceFolders)
+	case p.RootURI != "":
+		return []string{pathOf(p.RootURI)}
+	case p.RootPath != "":
+		return []string{p.RootPath}
+	}
+	return nil
+}
+
+// capabilities returns the features of the server.
+func (s *server) capabilities() protocol.ServerCapabilities {
+	var lenses *protocol.CodeLensOptions
+	if len(s.opts.Commands) > 0 {
+		lenses = &protocol.CodeLensOptions{}
+	}
+	return protocol.ServerCapabilities{
+		CodeLensProvider:           lenses,
+		InlayHintProvider:          true,
+		PositionEncoding:           "utf-16",
+		TextDocumentSync:           protocol.TextDocumentSyncOptions{OpenClose: true, Change: protocol.TextDocumentSyncIncremental},
+		CompletionProvider:         protocol.CompletionOptions{TriggerCharacters: []string{" ", ":", "-", "{", "[", ",", "/"}},
+		HoverProvider:              true,
+		DefinitionProvider:         true,
+		ReferencesProvider:         true,
+		DocumentHighlightProvider:  true,
+		DocumentSymbolProvider:     true,
+		FoldingRangeProvider:       true,
+		WorkspaceSymbolProvider:    true,
+		DocumentFormattingProvider: true,
+		RenameProvider:             protocol.RenameOptions{PrepareProvider: true},
+		CodeActionProvider:         protocol.CodeActionOptions{CodeActionKinds: []string{protocol.CodeActionQuickFix}},
+		DiagnosticProvider:         protocol.DiagnosticOptions{Identifier: "qtype", InterFileDependencies: true},
+		SemanticTokensProvider: protocol.SemanticTokensOptions{
+			Legend: protocol.SemanticTokensLegend{TokenTypes: tokenTypes(), TokenModifiers: tokenModifiers()},
+			Full:   true, Range: true,
+		},
+		Workspace: protocol.WorkspaceServerCapabilities{
+			WorkspaceFolders: protocol.WorkspaceFoldersServerCapabilities{Supported: true, ChangeNotifications: true},
+		},
+	}
+}
+
+// initialized requests that the editor reports changes of files on disk.
+func (s *server) initialized(ctx context.Context, _ json.RawMessage) {
+	if !s.editor.Capabilities.Workspace.DidChangeWatchedFiles.DynamicRegistration {
+		return
+	}
+	s.publisher.call(ctx, "client/registerCapability", encode(protocol.RegistrationParams{Registrations: []protocol.Registration{{
+		ID: "qtype-files", Method: "workspace/didChangeWatchedFiles",
+		RegisterOptions: protocol.DidChangeWatchedFilesRegistrationOptions{Watchers: []protocol.FileSystemWatcher{
+			{GlobPattern: "**/*.{yaml,yml}"}, {GlobPattern: "**/.env"},
+		}},
+	}}}))
+}
+
+func (s *server) didOpen(_ context.Context, p protocol.DidOpenTextDocumentParams) {
+	d := p.TextDocument
+	s.workspace.open(newDocument(d.URI, pathOf(d.URI), d.Version, d.LanguageID, d.Text))
+	s.publisher.notify()
+}
+
+// didChange applies edits. Edits of a document that is not open, and edits that
+// end before they start, are ignored: the next whole text corrects them.
+func (s *server) didChange(_ context.Context, p protocol.DidChangeTextDocumentParams) {
+	d := s.workspace.document(pathOf(p.TextDocument.URI))
+	if d == nil {
+		return
+	}
+	if next, err := d.edit(p.TextDocument.Version, p.ContentChanges); err == nil {
+		s.workspace.open(next)
+		s.publisher.notify()
+	}
+}
+
+func (s *server) didSave(_ context.Context, p protocol.TextDocumentParams) {
+	s.workspace.diskChanged([]string{pathOf(p.TextDocument.URI)})
+	s.workspace.remote.expire()
+	s.publisher.notify()
+}
+
+func (s *server) didClose(_ context.Context, p protocol.TextDocumentParams) {
+	s.workspace.close(pathOf(p.TextDocument.URI))
+	s.publisher.notify()
+}
+
+// recheck checks the open documents after a change that the editor does not know
+// of, such as a remote include. An editor that pulls diagnostics is asked to pull.
+func (s *server) recheck(ctx context.Context) {
+	s.publisher.notify()
+	if s.pullsDiagnostics() && s.editor.Capabilities.Workspace.Diagnostics.RefreshSupport {
+		s.publisher.call(ctx, "workspace/diagnostic/refresh", nil)
+	}
+}
+
+// didChangeWatchedFiles handles changes on disk. All documents are rechecked: the
+// notification does not say which of them include the files.
+func (s *server) didChangeWatchedFiles(ctx context.Context, p protocol.DidChangeWatchedFilesParams) {
+	var paths []string
+	for _, c := range p.Changes {
+		paths = append(paths, pathOf(c.URI))
+	}
+	s.workspace.diskChanged(paths)
+	s.recheck(ctx)
+}
+
+func (s *server) didChangeWorkspaceFolders(_ context.Context, p protocol.DidChangeWorkspaceFoldersParams) {
+	s.workspace.setFolders(folderPaths(p.Event.Added), folderPaths(p.Event.Removed))
+	s.publisher.notify()
+}
+
+func folderPaths(folders []protocol.WorkspaceFolder) []string {
+	var paths []string
+	for _, f := range folders {
+		paths = append(paths, pathOf(f.URI))
+	}
+	return paths
+}
+
+// pullsDiagnostics reports whether the editor requests diagnostics itself.
+func (s *server) pullsDiagnostics() bool {
+	return s.editor.Capabilities.TextDocument.Diagnostic != nil
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,6 +16,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // ApplicationOptions configure the server of an application.
@@ -124,4 +127,119 @@ func (a *application) visible(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		return result, err
 	}
+}
+
+// maxCompletions is the maximum number of proposals, as the protocol limits it.
+const maxCompletions = 100
+
+// complete proposes values for the parts of the address of a session: ids of memories,
+// and ids of the caller's sessions, the newest first. It proposes nothing else.
+func (a *application) complete(ctx context.Context, req *sdk.CompleteRequest) (*sdk.CompleteResult, error) {
+	var all []string
+	var err error
+	if ref := req.Params.Ref; ref != nil && ref.Type == "ref/resource" && ref.URI == sessionTemplate {
+		switch req.Params.Argument.Name {
+		case "memory":
+			for _, m := range a.app.Spec().Memories {
+				all = append(all, m.ID)
+			}
+		case "session":
+			all, err = a.completeSession(ctx, req.Params.Context)
+		}
+	}
+	found := []string{}
+	for _, value := range all {
+		if strings.HasPrefix(value, req.Params.Argument.Value) {
+			found = append(found, value)
+		}
+	}
+	shown := found[:min(len(found), maxCompletions)]
+	return &sdk.CompleteResult{Completion: sdk.CompletionResultDetails{Values: shown, Total: len(found), HasMore: len(found) > len(shown)}}, err
+}
+
+// completeSession returns the ids of the caller's sessions of the memory that was chosen.
+func (a *application) completeSession(ctx context.Context, chosen *sdk.CompleteContext) ([]string, error) {
+	if chosen == nil || a.app.Memory(chosen.Arguments["memory"]) == nil {
+		return nil, nil
+	}
+	infos, err := a.app.Memory(chosen.Arguments["memory"]).Sessions(ctx)
+	var ids []string
+	for _, s := range newest(access.PrincipalOf(ctx), infos) {
+		ids = append(ids, s.id)
+	}
+	return ids, err
+}
+
+// arguments are the arguments of a call by name: values of package value.
+type arguments map[string]any
+
+// parseArguments reads the JSON object of a call; nothing is an empty object.
+func parseArguments(raw []byte) (arguments, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return arguments{}, nil
+	}
+	v, err := value.Parse(string(raw))
+	if err != nil {
+		return nil, fmt.Errorf("the arguments are not JSON: %w", err)
+	}
+	r, ok := v.(*value.Record)
+	if !ok {
+		return nil, fmt.Errorf("the arguments must be an object, not %s", value.Describe(v))
+	}
+	return maps.Collect(r.All()), nil
+}
+
+// only returns an error for an argument with another name.
+func (a arguments) only(names ...string) error {
+	for _, name := range slices.Sorted(maps.Keys(a)) {
+		if !slices.Contains(names, name) {
+			return fmt.Errorf("there is no argument %s%s", value.Describe(name), diag.DidYouMean(name, names))
+		}
+	}
+	return nil
+}
+
+// text returns a required text.
+func (a arguments) text(name string) (string, error) {
+	v, ok := a[name]
+	if !ok {
+		return "", fmt.Errorf("the argument %s is missing", name)
+	}
+	s, ok := v.(string)
+	if !ok {
+		return "", fmt.Errorf("the argument %s must be a text, not %s", name, value.Describe(v))
+	}
+	return s, nil
+}
+
+// texts returns required texts, the only arguments of a tool.
+func (a arguments) texts(names ...string) ([]string, error) {
+	if err := a.only(names...); err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, name := range names {
+		s, err := a.text(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// integer returns an optional number between limits.
+func (a arguments) integer(name string, preset, least, most int64) (int, error) {
+	v, ok := a[name]
+	if !ok || v == nil {
+		return int(preset), nil
+	}
+	n, ok := v.(int64)
+	if f, isFloat := v.(float64); isFloat && f == float64(int64(f)) {
+		n, ok = int64(f), true
+	}
+	if !ok || n < least || n > most {
+		return 0, fmt.Errorf("the argument %s must be a whole number from %d to %d, not %s", name, least, most, value.Describe(v))
+	}
+	return int(n), nil
 }

@@ -160,3 +160,96 @@ func describe(mime string, data []byte) string {
 	}
 	return "a file of type " + mime
 }
+
+// Binary is the type of data of which nothing is known.
+const Binary = "application/octet-stream"
+
+// Of returns the media type of data that somebody declares to be of a type, which may be empty. The
+// content decides: data of a known format has the type of that format. The declared type is used for
+// data that has no known format, and where it only says more about it: text/csv of a text, the type
+// of a document of an archive, or audio of a container of sounds and films.
+func Of(declared string, data []byte) (string, error) {
+	declared, err := parseType(declared)
+	found := Detect(data)
+	switch {
+	case err != nil:
+		return "", err
+	case found == "" && declared == "":
+		return Binary, nil
+	case found == "" || refines(declared, found):
+		return declared, nil
+	}
+	return found, nil
+}
+
+// refines reports whether a declared type says more about data than the type that was found.
+func refines(declared, found string) bool {
+	switch kind := KindOf(declared); {
+	case kind == "audio":
+		return KindOf(found) != kind && isContainer(found)
+	case kind != "file" || found == "application/pdf" || declared == "application/pdf":
+		return false
+	case strings.HasPrefix(declared, "text/"):
+		return strings.HasPrefix(found, "text/")
+	}
+	return KindOf(found) == "file" || found == SVG
+}
+
+// parseType returns a media type in lower case, without parameters; empty for a type that says nothing.
+func parseType(text string) (string, error) {
+	name, _, _ := strings.Cut(text, ";")
+	name = strings.ToLower(strings.TrimSpace(name))
+	if name == "" || name == Binary || name == "binary/octet-stream" {
+		return "", nil
+	}
+	family, format, ok := strings.Cut(name, "/")
+	if !ok || !isToken(family) || !isToken(format) {
+		return "", fmt.Errorf("%q is not a media type such as image/png", text)
+	}
+	return name, nil
+}
+
+// isToken reports whether a text is a part of a media type.
+func isToken(text string) bool {
+	for _, c := range []byte(text) {
+		if c <= ' ' || c >= 0x7f || strings.IndexByte(`()<>@,;:\"/[]?=`, c) >= 0 {
+			return false
+		}
+	}
+	return text != ""
+}
+
+// maxName is the longest path or address, in bytes.
+const maxName = 4096
+
+// MayBeFileName reports whether a text may be a path or an address: one line that is not
+// longer than such names are.
+func MayBeFileName(text string) bool {
+	return len(text) <= maxName && strings.TrimSpace(text) != "" && !strings.ContainsAny(text, "\n\r\x00")
+}
+
+// IsFileName reports whether the text of a file is taken for the name of the file, and not
+// for its content: an address, or one word that ends with an extension.
+func IsFileName(text string) bool {
+	if !MayBeFileName(text) || strings.ContainsAny(text, " \t\"'<>{}") {
+		return false
+	}
+	if strings.Contains(text, "://") {
+		return true
+	}
+	end := text[strings.LastIndexByte(text, '/')+1:]
+	dot := strings.LastIndexByte(end, '.')
+	const longest = 5
+	extension := end[dot+1:]
+	return dot > 0 && extension != "" && len(extension) <= longest && isExtension(extension)
+}
+
+// isExtension reports whether a text has only ASCII letters and digits, and a letter first.
+func isExtension(text string) bool {
+	for i, c := range strings.ToLower(text) {
+		if (c < 'a' || c > 'z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}

@@ -7,7 +7,9 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/search"
 )
 
 // Order is the order of a list of sessions.
@@ -115,4 +117,23 @@ func rowAfter(ctx context.Context, memories []Memory, o ListOptions) (*sessionRo
 // newRow returns the row of a session.
 func newRow(m Memory, s memory.SessionInfo) sessionRow {
 	return sessionRow{m.ID, s.Session, s.Messages, s.InWindow, s.Tokens, s.Used, s.Limit, string(s.Unit), s.Flushes, s.LastSaid, onlyShared(s)}
+}
+
+// Found writes the messages that a search found, one a line, the best first: of long ones the passage.
+func (v *View) Found(found []search.Message) error {
+	if v.JSON {
+		return terminal.WriteJSON(v.Out, found...)
+	}
+	if len(found) == 0 {
+		_, err := fmt.Fprintln(v.Out, "no messages found")
+		return err
+	}
+	for _, m := range found {
+		author := cmp.Or(m.Name, string(m.Role))
+		if _, err := fmt.Fprintf(v.Out, "%s  %s, turn %d  %s: %s\n", m.Time.Local().Format("2006-01-02 15:04"),
+			terminal.Clean(m.Session), m.Turn, terminal.Clean(author), terminal.Clean(cmp.Or(m.Passage, m.Content))); err != nil {
+			return err
+		}
+	}
+	return nil
 }

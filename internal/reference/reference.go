@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io/fs"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/qtype-dev/qtype/docs"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
@@ -197,4 +199,176 @@ func (e *Entry) members() []string {
 		}
 	}
 	return names
+}
+
+// parsePage returns the entries of a page, as package docgen writes it.
+func parsePage(text string) []*Entry {
+	var all []*Entry
+	title := ""
+	for i, part := range strings.Split("\n"+text, "\n## ") {
+		if i == 0 {
+			title, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimSpace(part), "# "), "\n")
+			continue
+		}
+		name, body, _ := strings.Cut(part, "\n")
+		e := &Entry{Name: name, Title: title}
+		e.parse(body)
+		all = append(all, e)
+	}
+	return all
+}
+
+// parse reads the text below the heading.
+func (e *Entry) parse(body string) {
+	body, example, hasExample := strings.Cut(body, "\n```yaml")
+	rest := ""
+	if hasExample {
+		_, example, _ = strings.Cut(example, "\n") // the rest of the line of the fence
+		example, rest, _ = strings.Cut(example, "\n```")
+		e.Example = example
+	}
+	e.Text, e.Keys, _ = parseBlocks(body)
+	parts := strings.Split(rest, "\n### ")
+	e.Option = plainText(strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(parts[0]), "The values of "), ":"))
+	for _, part := range parts[1:] {
+		names, text, _ := strings.Cut(part, "\n")
+		o := Option{Names: strings.Split(plainText(names), ", ")}
+		o.Text, o.Keys, o.Under = parseBlocks(text)
+		e.Options = append(e.Options, o)
+	}
+}
+
+// parseBlocks returns the paragraphs and the keys of a part, and whose value has the keys: empty for the type itself.
+func parseBlocks(body string) (paragraphs []string, keys []Key, under string) {
+	for line := range strings.SplitSeq(body, "\n") {
+		switch cells := cellsOf(line); {
+		case len(cells) == 4 && strings.HasPrefix(cells[0], "Key"):
+			under = plainText(strings.TrimPrefix(strings.TrimPrefix(cells[0], "Key"), " of "))
+		case len(cells) == 4 && !strings.HasPrefix(cells[0], "---"):
+			keys = append(keys, parseKey(cells))
+		case len(cells) == 0 && line != "":
+			paragraphs = append(paragraphs, plainText(line))
+		}
+	}
+	return paragraphs, keys, under
+}
+
+// parseKey reads the cells of a row: key, value, default and description.
+func parseKey(cells []string) Key {
+	k := Key{Name: plainText(cells[0]), Value: plainText(cells[1]), Required: cells[2] == "**required**"}
+	if !k.Required {
+		k.Default = plainText(cells[2])
+	}
+	for paragraph := range strings.SplitSeq(cells[3], "<br>") {
+		if text := plainText(paragraph); text != "" {
+			k.Description = append(k.Description, text)
+		}
+	}
+	return k
+}
+
+// cellsOf returns the cells of a row of a table, nil for other lines.
+func cellsOf(line string) []string {
+	if !strings.HasPrefix(line, "| ") || !strings.HasSuffix(line, "|") {
+		return nil
+	}
+	const bar = "\x00" // a | within a cell
+	cells := strings.Split(strings.ReplaceAll(line[1:len(line)-1], `\|`, bar), "|")
+	for i, c := range cells {
+		cells[i] = strings.TrimSpace(strings.ReplaceAll(c, bar, "|"))
+	}
+	return cells
+}
+
+// link matches a link of Markdown; a bracket that the text has is escaped.
+var link = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(^|[^\\])\[((?:[^\]\\]|\\.)*)\]\([^)]*\)`) })
+
+// plainText returns Markdown without its markup.
+func plainText(text string) string {
+	text = link().ReplaceAllString(text, "$1$2")
+	text = strings.NewReplacer(`\\`, `\`, `\*`, `*`, `\[`, `[`, "&lt;", "<", "`", "").Replace(text)
+	return strings.TrimSpace(text)
+}
+
+const (
+	width  = 100 // columns of a line
+	indent = "  "
+)
+
+// String returns the description of the type: what it is, its keys and an example.
+func (e *Entry) String() string {
+	var b strings.Builder
+	b.WriteString(e.Name + "\n\n")
+	for i, paragraph := range e.Text {
+		if i == 1 {
+			b.WriteString("\n")
+		}
+		b.WriteString(wrapAll("", []string{paragraph}))
+	}
+	if len(e.Keys) > 0 {
+		b.WriteString("\nKeys:\n\n")
+	}
+	for _, k := range e.Keys {
+		b.WriteString(indent + k.Name + " (" + k.value() + ")\n" + wrapAll(indent+indent, k.Description))
+	}
+	if e.Example != "" {
+		b.WriteString("\nExample:\n\n" + indented(e.Example, indent+indent) + "\n")
+	}
+	if e.Option != "" {
+		b.WriteString("\nThe values of " + e.Option + ":\n")
+	}
+	for _, o := range e.Options {
+		b.WriteString("\n" + indent + strings.Join(o.Names, ", ") + "\n" + indented(o.text(), indent))
+	}
+	return b.String()
+}
+
+// value returns what the value of a key is, and whether it must be written.
+func (k *Key) value() string {
+	switch {
+	case k.Required:
+		return k.Value + "; required"
+	case k.Default != "":
+		return k.Value + "; default " + k.Default
+	}
+	return k.Value
+}
+
+// text returns the description of a key that is explained alone.
+func (k *Key) text() string {
+	return strings.ToUpper(k.Value[:1]) + k.value()[1:] + ".\n\n" + wrapAll("", k.Description)
+}
+
+// text returns what an implementation is, and its keys.
+func (o *Option) text() string {
+	var b strings.Builder
+	b.WriteString(wrapAll(indent, o.Text))
+	if len(o.Keys) > 0 {
+		b.WriteString("\n" + indent + "Keys of " + o.Under + ":\n\n")
+	}
+	for _, k := range o.Keys {
+		b.WriteString(indent + indent + k.Name + " (" + k.value() + ")\n" + wrapAll(indent+indent+indent, k.Description))
+	}
+	return b.String()
+}
+
+// indented returns lines with a prefix; empty lines remain empty.
+func indented(text, prefix string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) != "" {
+			b.WriteString(prefix)
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+// wrapAll returns paragraphs with lines of at most width columns, each of which begins with a prefix.
+func wrapAll(prefix string, paragraphs []string) string {
+	var b strings.Builder
+	for _, p := range paragraphs {
+		b.WriteString(textfmt.Wrap(p, width, prefix, prefix))
+	}
+	return b.String()
 }

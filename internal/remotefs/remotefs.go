@@ -9,7 +9,14 @@ package remotefs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -193,4 +200,154 @@ func (c *Client) store(ctx context.Context, address string) (Bucket, string, err
 	}
 	c.stores[id] = store
 	return store, object.Key, nil
+}
+
+// Object is an object of a bucket.
+type Object struct {
+	Address  string    // as Open accepts it
+	Size     int64     // in bytes
+	Modified time.Time // when it was written; zero if unknown
+}
+
+// List returns the objects of a bucket whose addresses begin with a prefix, in the order
+// of their keys. The bucket itself, with a slash, is the prefix of all. The list ends
+// after an error. Only schemes of buckets have lists.
+func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		if err := trust.From(ctx).Read(prefix); err != nil {
+			yield(Object{}, err)
+			return
+		}
+		if trust.From(ctx).Place(prefix) != prefix {
+			yield(Object{}, &AccessError{Address: prefix, Why: "fixtures have no buckets that can be listed"})
+			return
+		}
+		// An address needs a key; the prefix of all objects has none.
+		store, key, err := c.store(ctx, prefix+"k")
+		if err != nil {
+			yield(Object{}, err)
+			return
+		}
+		key = key[:len(key)-1]
+		bucket := prefix[:len(prefix)-len(key)]
+		for object, err := range store.List(ctx, key) {
+			object.Address = bucket + object.Address
+			if !yield(object, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+type ownKey struct{}
+
+// WithOwn returns a context of a run that reads and writes files itself, which no step may replace.
+func WithOwn(ctx context.Context, files ...string) context.Context {
+	return context.WithValue(ctx, ownKey{}, files)
+}
+
+// IsOwn reports whether a path or URL is one of the files of the run.
+func IsOwn(ctx context.Context, path string) bool {
+	files, _ := ctx.Value(ownKey{}).([]string)
+	return slices.ContainsFunc(files, func(file string) bool { return IsSame(file, path) })
+}
+
+// IsSame reports whether two paths or URLs lead to the same file, also through links. An empty path is none.
+func IsSame(a, b string) bool {
+	if a == "" || b == "" {
+		return false
+	}
+	one, err := os.Stat(Path(a))
+	if err != nil { // a URL, or a file that does not exist yet: compare the names
+		return a == b || absolute(a) == absolute(b)
+	}
+	two, err := os.Stat(Path(b))
+	return err == nil && one.Mode().IsRegular() && os.SameFile(one, two)
+}
+
+// absolute returns the whole path of a local file, and a URL as it is.
+func absolute(path string) string {
+	if _, remote := Remote(path); remote {
+		return path
+	}
+	if abs, err := filepath.Abs(Path(path)); err == nil {
+		return abs
+	}
+	return filepath.Clean(path)
+}
+
+// Each error of this package has a method Reason that returns the cause without the
+// address, for messages that name the address themselves.
+
+// NotFoundError reports an address without content. It matches fs.ErrNotExist.
+type NotFoundError struct {
+	Address string // as returned by Redacted
+}
+
+// Error returns the address and the reason.
+func (e *NotFoundError) Error() string { return e.Address + ": " + e.Reason() }
+
+// Reason returns the cause without the address.
+func (e *NotFoundError) Reason() string { return "does not exist" }
+
+// Is reports whether target is fs.ErrNotExist.
+func (e *NotFoundError) Is(target error) bool { return target == fs.ErrNotExist }
+
+// StatusError reports an HTTP status.
+type StatusError struct {
+	Address string // as returned by Redacted
+	Code    int    // HTTP status
+}
+
+// Error returns the address and the reason.
+func (e *StatusError) Error() string { return e.Address + ": " + e.Reason() }
+
+// Reason returns the cause without the address.
+func (e *StatusError) Reason() string {
+	return strings.TrimSpace(fmt.Sprintf("the server answered %d %s", e.Code, statusText(e.Code)))
+}
+
+// SchemeError reports an unsupported scheme.
+type SchemeError struct {
+	Scheme    string   // as in the address
+	Supported []string // supported schemes
+}
+
+// Error lists the supported schemes.
+func (e *SchemeError) Error() string { return e.Reason() }
+
+// Reason returns the same as Error.
+func (e *SchemeError) Reason() string {
+	return e.Scheme + ":// is not supported; these are: " + strings.Join(e.Supported, ", ")
+}
+
+// AccessError reports any other error of reading or writing.
+type AccessError struct {
+	Address string // as returned by Redacted
+	Why     string // without the address
+	Err     error  // the cause, or nil; may contain credentials
+}
+
+// Error returns the address and the reason.
+func (e *AccessError) Error() string { return e.Address + ": " + e.Why }
+
+// Reason returns the cause without the address.
+func (e *AccessError) Reason() string { return e.Why }
+
+// Unwrap returns the cause.
+func (e *AccessError) Unwrap() error { return e.Err }
+
+// reasonError is implemented by all errors of this package.
+type reasonError interface {
+	error
+	Reason() string
+}
+
+// asReasonError converts any error to one of this package.
+func asReasonError(address string, err error) error {
+	var own reasonError
+	if errors.As(err, &own) {
+		return own
+	}
+	return &AccessError{Address: Redacted(address), Why: reasonOf(err), Err: err}
 }

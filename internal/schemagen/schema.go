@@ -15,10 +15,14 @@ package schemagen
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/invopop/jsonschema"
 
@@ -192,4 +196,162 @@ func encode(root *jsonschema.Schema) ([]byte, error) {
 // refTo returns a reference to a definition.
 func refTo(name string) *jsonschema.Schema {
 	return &jsonschema.Schema{Ref: "#/$defs/" + name}
+}
+
+// docs are the doc comments of package spec by "Type" or "Type.Field".
+type docs map[string]string
+
+// readDocs reads the doc comments of the package in dir.
+func readDocs(dir string) (docs, error) {
+	var r jsonschema.Reflector
+	if err := r.AddGoComments("", dir, jsonschema.WithFullComment()); err != nil {
+		return nil, err
+	}
+	prefix := filepath.ToSlash(filepath.Clean(dir)) + "."
+	found := docs{}
+	for name, text := range r.CommentMap {
+		if short, ok := strings.CutPrefix(name, prefix); ok {
+			found[short] = text
+		}
+	}
+	t, policies := reflect.TypeFor[spec.Memory](), spec.PolicyDocs()
+	for i := range t.NumField() {
+		key, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+		if text := policies[key]; text != "" {
+			found[t.Name()+"."+t.Field(i).Name] = text
+		}
+	}
+	return found, nil
+}
+
+// docsOf returns the descriptions that a schema has of structs.
+func docsOf(schema string, structs map[string]reflect.Type) (docs, error) {
+	type described struct{ Description string }
+	var read struct {
+		Definitions map[string]struct {
+			described
+			Properties map[string]described
+		}
+	}
+	if err := json.Unmarshal([]byte(schema), &read); err != nil {
+		return nil, fmt.Errorf("parse the schema: %w", err)
+	}
+	found := docs{}
+	for name, def := range read.Definitions {
+		found[name] = def.Description
+	}
+	for name, t := range structs {
+		def, known := read.Definitions[name]
+		if found[name] == "" {
+			found[name] = def.Properties["type"].Description
+		}
+		for _, f := range Fields(t) {
+			if text := def.Properties[f.Key].Description; known && text != "" {
+				found[f.Owner.Name()+"."+f.Name] = text
+			}
+		}
+	}
+	return found, nil
+}
+
+// lookup returns the description of a type or field for readers of YAML: without
+// the Go name that the doc comment starts with. A struct of a part has it in the tag `doc`.
+func (d docs) lookup(t reflect.Type, field string) string {
+	if f, tagged := fieldOf(t, field); tagged {
+		return f.Tag.Get("doc")
+	}
+	name, subject := t.Name(), t.Name()
+	if field != "" {
+		name, subject = name+"."+field, field
+	}
+	text := textfmt.OneLine(d[name])
+	rest, ok := strings.CutPrefix(text, subject+" ")
+	if !ok {
+		return text
+	}
+	for _, verb := range []string{"is ", "are "} {
+		rest = strings.TrimPrefix(rest, verb)
+	}
+	first, size := utf8.DecodeRuneInString(rest)
+	return string(unicode.ToUpper(first)) + rest[size:]
+}
+
+// fieldOf returns the field of a struct with the tag `doc` of a key, and for no key that of the struct: an embedded one has it.
+func fieldOf(t reflect.Type, name string) (reflect.StructField, bool) {
+	if t.Kind() != reflect.Struct {
+		return reflect.StructField{}, false
+	}
+	for i := range t.NumField() {
+		if f := t.Field(i); f.Tag.Get("doc") != "" && (f.Name == name || name == "" && f.Anonymous) {
+			return f, true
+		}
+	}
+	return reflect.StructField{}, false
+}
+
+// Declarations are the doc comments of package spec, for other generators.
+type Declarations struct{ docs docs }
+
+// ReadDeclarations reads the doc comments of the package in dir.
+func ReadDeclarations(dir string) (Declarations, error) {
+	d, err := readDocs(dir)
+	return Declarations{d}, err
+}
+
+// Doc returns the description of a struct or, if field is not empty, of one of its
+// fields, without the Go name that the comment starts with.
+func (d Declarations) Doc(t reflect.Type, field string) string { return d.docs.lookup(t, field) }
+
+// Field is a field of a struct that is a key in a document.
+type Field struct {
+	reflect.StructField
+	Owner    reflect.Type // the struct that declares it: an embedded one, or the struct itself
+	Key      string       // its key in a document
+	Required bool         // it must be present
+	Rules    string       // rules of package validator on its value
+}
+
+// Fields returns the keys of a struct in the order of its fields, with those of
+// embedded structs in their place.
+func Fields(t reflect.Type) []Field {
+	var fields []Field
+	for _, f := range fieldsOf(t) {
+		key := f.Tag.Get("yaml")
+		fields = append(fields, Field{
+			StructField: f, Owner: ownerOf(t, key), Key: key, Rules: new(spec.Language).ValidateTag(f),
+			Required: f.Tag.Get("jsonschema") == "required" && !isOptional(t, key),
+		})
+	}
+	return fields
+}
+
+// ownerOf returns the struct that declares a key: t or one that it embeds.
+func ownerOf(t reflect.Type, key string) reflect.Type {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if !f.Anonymous && f.Tag.Get("yaml") == key {
+			return t
+		}
+		if f.Anonymous && f.Type.Kind() == reflect.Struct {
+			if owner := ownerOf(f.Type, key); owner != nil {
+				return owner
+			}
+		}
+	}
+	return nil
+}
+
+// isOptional reports whether t makes a key of an embedded struct optional.
+func isOptional(t reflect.Type, key string) bool {
+	for i := range t.NumField() {
+		if f := t.Field(i); f.Anonymous && contains(f.Tag.Get("optional"), key) {
+			return true
+		}
+	}
+	return false
+}
+
+// contains reports whether a comma-separated list has an item.
+func contains(list, item string) bool {
+	return slices.Contains(strings.Split(list, ","), item)
 }

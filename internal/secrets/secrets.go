@@ -4,14 +4,20 @@ package secrets
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"reflect"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/accesstoken"
+	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -122,4 +128,136 @@ func jsonField(text string, ref spec.SecretReference) (string, error) {
 		return "", fmt.Errorf("secret %s has no key %s", ref.SecretName, ref.Key)
 	}
 	return "", fmt.Errorf("key %s of secret %s is not a string", ref.Key, ref.SecretName)
+}
+
+// maxSecret is the maximum size of a secret in bytes.
+const maxSecret = 64 << 10
+
+// newEnvironment reads variables of the environment.
+func newEnvironment(m *spec.EnvSecretManager, opts Options) (source, error) {
+	return source{local: true, read: func(_ context.Context, name string) (string, error) {
+		if err := opts.Policy.Env(m.Prefix + name); err != nil {
+			return "", err
+		}
+		if text := opts.Getenv(m.Prefix + name); text != "" {
+			return text, nil
+		}
+		return "", fmt.Errorf("the environment variable %s is not set", m.Prefix+name)
+	}}, nil
+}
+
+// newFiles reads the files of a folder.
+func newFiles(m *spec.FileSecretManager, opts Options) (source, error) {
+	return source{local: true, read: func(_ context.Context, name string) (string, error) {
+		if err := opts.Policy.Read(filepath.Join(m.Directory, name)); err != nil {
+			return "", err
+		}
+		return readFile(m.Directory, name)
+	}}, nil
+}
+
+// readFile reads a secret's file, without line ends at the end, which editors add.
+func readFile(directory, name string) (string, error) {
+	path := filepath.Join(directory, name)
+	if !filepath.IsLocal(name) {
+		return "", fmt.Errorf("the name must be that of a file in %s", directory)
+	}
+	file, err := os.OpenInRoot(directory, name)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path, textfmt.WithoutPath(err))
+	}
+	defer func() { _ = file.Close() }() // only read
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is not a regular file", path)
+	}
+	text, err := io.ReadAll(io.LimitReader(file, maxSecret+1))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%s: %w", path, textfmt.WithoutPath(err))
+	case len(text) > maxSecret:
+		return "", fmt.Errorf("%s is larger than %d bytes", path, maxSecret)
+	}
+	return strings.TrimRight(string(text), "\r\n"), nil
+}
+
+const (
+	maxAnswer  = 1 << 20                // bytes of a response that are read
+	attempts   = 3                      // of a request whose failure may pass
+	firstPause = 200 * time.Millisecond // before the second attempt; then twice as long
+)
+
+// errMissing reports a secret that a service does not have.
+var errMissing = errors.New("the secret manager has no such secret, or the identity must not read it")
+
+// call sends the request that next makes and decodes the JSON response to answer. A server
+// that cannot be reached or is overloaded is asked again. Errors have the message of the
+// service, never a secret.
+func call(client *http.Client, next func() (*http.Request, error), answer any) error {
+	pause := firstPause
+	for attempt := 1; ; attempt++ {
+		req, err := next()
+		if err != nil {
+			return err
+		}
+		again, err := send(client, req, answer)
+		if err == nil || !again || attempt == attempts {
+			return err
+		}
+		select {
+		case <-req.Context().Done():
+			return err
+		case <-time.After(pause):
+		}
+		pause *= 2
+	}
+}
+
+// send sends one request. again reports whether a later one may succeed.
+func send(client *http.Client, req *http.Request, answer any) (again bool, err error) {
+	server := httpx.Server(req.URL)
+	resp, err := client.Do(req)
+	if err != nil {
+		return true, fmt.Errorf("cannot reach %s: %s", server, httpx.Reason(err))
+	}
+	defer func() { _ = resp.Body.Close() }() // only read
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	switch {
+	case err != nil:
+		return true, fmt.Errorf("lost the connection to %s: %s", server, httpx.Reason(err))
+	case resp.StatusCode == http.StatusNotFound:
+		return false, fmt.Errorf("%s: %w", server, errMissing)
+	case resp.StatusCode != http.StatusOK:
+		again = resp.StatusCode >= http.StatusInternalServerError || resp.StatusCode == http.StatusTooManyRequests
+		return again, fmt.Errorf("%s: HTTP %d: %s", server, resp.StatusCode, httpx.SingleLine(serviceMessage(raw), 300))
+	case json.Unmarshal(raw, answer) != nil:
+		return false, fmt.Errorf("%s: the response is not that of a secret manager", server)
+	}
+	return false, nil
+}
+
+// serviceMessage returns the message of an error response: of AWS, of Google and Azure, or
+// of Vault.
+func serviceMessage(raw []byte) string {
+	var e struct {
+		Type    string          `json:"__type"`
+		Message string          `json:"message"` // or Message: names are compared without case
+		Error   json.RawMessage `json:"error"`
+		Errors  []string        `json:"errors"`
+	}
+	var object struct {
+		Message string `json:"message"`
+	}
+	switch {
+	case json.Unmarshal(raw, &e) != nil:
+		return "no reason was given"
+	case json.Unmarshal(e.Error, &object) == nil && object.Message != "":
+		return object.Message
+	case len(e.Errors) > 0:
+		return e.Errors[0]
+	case e.Type != "" && e.Message != "":
+		return e.Type + ": " + e.Message
+	case e.Type != "" || e.Message != "":
+		return e.Type + e.Message
+	}
+	return "no reason was given"
 }

@@ -1,11 +1,14 @@
 package splitter
 
 import (
+	"context"
 	"iter"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // A cutter returns consecutive pieces of a text, none of them empty, which together are
@@ -172,4 +175,85 @@ func canCut(c cutter, text string) bool {
 		return len(first) < len(text)
 	}
 	return false
+}
+
+// packer joins pieces to chunks of a size of at most limit. A chunk begins with the last
+// pieces of the previous one, up to the size overlap.
+type packer struct {
+	limit, overlap int
+	keepSpace      bool // do not remove white space from the ends of chunks
+}
+
+// chunks returns the chunks of the pieces of a text. A larger piece
+// is a chunk by itself. Blank chunks are left out, unless space is kept.
+func (p packer) chunks(ctx context.Context, text string, pieces iter.Seq[piece]) iter.Seq2[Chunk, error] {
+	return func(yield func(Chunk, error) bool) {
+		var open []piece // of the chunk that is not complete
+		size := 0
+		emit := func() bool {
+			if len(open) == 0 {
+				return true
+			}
+			chunk, ok := p.chunk(text, open[0].start, open[len(open)-1].end)
+			return !ok || yield(chunk, nil)
+		}
+		for next := range pieces {
+			if ctx.Err() != nil {
+				yield(Chunk{}, context.Cause(ctx))
+				return
+			}
+			if size+next.size > p.limit {
+				if !emit() {
+					return
+				}
+				for len(open) > 0 && (size > p.overlap || size+next.size > p.limit) {
+					size -= open[0].size
+					open = open[1:]
+				}
+			}
+			open, size = append(open, next), size+next.size
+		}
+		emit()
+	}
+}
+
+func (p packer) chunk(text string, start, end int) (Chunk, bool) {
+	if p.keepSpace {
+		return Chunk{Text: text[start:end], Start: start, End: end}, true
+	}
+	return passage(text, start, end)
+}
+
+// failure is a sequence of one error.
+func failure(err error) iter.Seq2[Chunk, error] {
+	return func(yield func(Chunk, error) bool) { yield(Chunk{}, err) }
+}
+
+// window is SentenceWindowNodeParser: a chunk is a sentence with the white space after it,
+// and its metadata has the sentences around it.
+type window struct{ args spec.SentenceWindowArgs }
+
+func newWindow(args *spec.SentenceWindowArgs) (Splitter, error) { return window{*args}, nil }
+
+// Split implements Splitter.
+func (w window) Split(ctx context.Context, d Document) iter.Seq2[Chunk, error] {
+	return func(yield func(Chunk, error) bool) {
+		sentences := slices.Collect(cutSentences(d.Text))
+		start := 0
+		for i, sentence := range sentences {
+			if ctx.Err() != nil {
+				yield(Chunk{}, context.Cause(ctx))
+				return
+			}
+			around := sentences[max(0, i-w.args.WindowSize):min(len(sentences), i+w.args.WindowSize+1)]
+			chunk := Chunk{Text: sentence, Start: start, End: start + len(sentence), Metadata: []Entry{
+				{w.args.WindowMetadataKey, strings.Join(around, " ")},
+				{w.args.OriginalTextMetadataKey, sentence},
+			}}
+			start = chunk.End
+			if !yield(chunk, nil) {
+				return
+			}
+		}
+	}
 }

@@ -1,9 +1,16 @@
 package splitter
 
 import (
+	"context"
+	"fmt"
 	"iter"
+	"regexp"
 	"strings"
+	"sync"
+	"unicode"
 	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/spec"
 )
 
 // cutSentences cuts a text into sentences; white space between two of them belongs to the
@@ -234,4 +241,86 @@ func manySigns(text string) int {
 		return 0
 	}
 	return end
+}
+
+// hasBreak reports whether a sentence ends between two words of a text.
+func hasBreak(context string) bool {
+	previous := ""
+	for word := range words(context) {
+		if previous != "" && breaks(previous, word) {
+			return true
+		}
+		previous = word
+	}
+	return false
+}
+
+// number matches a number with or without a period after it.
+var number = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-?[.,]?\p{Nd}[\p{Nd},.-]*$`) })
+
+// breaks reports whether a sentence ends between two words.
+func breaks(word, next string) bool {
+	switch {
+	case word == "?" || word == "!":
+		return true
+	case !strings.HasSuffix(word, "."), word != "." && strings.HasSuffix(word, ".."):
+		return false
+	case isInitial(word):
+		return !startsUpper(next) && !continues(next)
+	case number().MatchString(word):
+		return !continues(next)
+	}
+	return true
+}
+
+// isInitial reports whether a word is a letter with a period.
+func isInitial(word string) bool {
+	r, size := utf8.DecodeRuneInString(word)
+	return word[size:] == "." && (r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r) && !unicode.IsDigit(r))
+}
+
+// continues reports whether a word or sign cannot begin a sentence.
+func continues(word string) bool {
+	r, size := utf8.DecodeRuneInString(word)
+	return unicode.IsLower(r) || unicode.Is(unicode.Other_Lowercase, r) || size == len(word) && strings.ContainsRune(";:,.!?", r)
+}
+
+// startsUpper reports whether a word begins with an upper-case letter.
+func startsUpper(word string) bool {
+	r, _ := utf8.DecodeRuneInString(word)
+	return unicode.IsUpper(r) || unicode.Is(unicode.Other_Uppercase, r)
+}
+
+// sentence is SentenceSplitter: it fills chunks with whole sentences, and cuts only
+// sentences that are longer than a chunk.
+type sentence struct {
+	counter
+	args   spec.SentenceSplitterArgs
+	coarse []cutter
+	fine   []cutter
+}
+
+func newSentence(args *spec.SentenceSplitterArgs) (Splitter, error) {
+	c, err := newCounter()
+	if err != nil {
+		return nil, err
+	}
+	clauses := cutter(cutClauses)
+	if args.SecondaryChunkingRegex != spec.DefaultClauses {
+		pattern, err := regexp.Compile(args.SecondaryChunkingRegex)
+		if err != nil {
+			return nil, fmt.Errorf("secondary_chunking_regex: %w", err)
+		}
+		clauses = cutMatches(pattern)
+	}
+	return &sentence{counter: c, args: *args,
+		coarse: []cutter{cutBefore(args.ParagraphSeparator), cutSentences},
+		fine:   []cutter{clauses, cutBefore(args.Separator)}}, nil
+}
+
+// Split implements Splitter.
+func (s *sentence) Split(ctx context.Context, d Document) iter.Seq2[Chunk, error] {
+	limit := s.args.ChunkSize
+	div := divider{measure: s.counter, limit: limit, coarse: s.coarse, fine: s.fine}
+	return packer{limit: limit, overlap: s.args.ChunkOverlap}.chunks(ctx, d.Text, div.pieces(d.Text))
 }

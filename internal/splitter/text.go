@@ -1,10 +1,14 @@
 package splitter
 
 import (
+	"context"
+	"fmt"
+	"iter"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
@@ -63,4 +67,64 @@ func spaceAt(text string, i int) bool {
 	}
 	r, _ := utf8.DecodeRuneInString(text[i:])
 	return unicode.IsSpace(r)
+}
+
+// recursive is the splitter recursive: it cuts at the first separator that occurs, and
+// what is still too long at the next one.
+type recursive struct {
+	counter
+	args spec.RecursiveArgs
+	cuts []cutter
+}
+
+func newRecursive(args *spec.RecursiveArgs) (Splitter, error) {
+	c, err := newCounter()
+	if err != nil {
+		return nil, err
+	}
+	r := &recursive{counter: c, args: *args}
+	for _, separator := range args.Separators {
+		r.cuts = append(r.cuts, cutAfter(separator))
+	}
+	return r, nil
+}
+
+// Split implements Splitter.
+func (r *recursive) Split(ctx context.Context, d Document) iter.Seq2[Chunk, error] {
+	div := divider{measure: r.counter, limit: r.args.ChunkSize, fine: r.cuts}
+	return packer{limit: r.args.ChunkSize, overlap: r.args.ChunkOverlap}.chunks(ctx, d.Text, div.pieces(d.Text))
+}
+
+// token is TokenTextSplitter: it fills chunks with whole words.
+type token struct {
+	counter
+	args spec.TokenTextSplitterArgs
+	cuts []cutter
+}
+
+// metadataFormat is the number of tokens that LlamaIndex keeps in each chunk to separate
+// metadata and text, also if there is no metadata.
+const metadataFormat = 2
+
+func newToken(args *spec.TokenTextSplitterArgs) (Splitter, error) {
+	c, err := newCounter()
+	if err != nil {
+		return nil, err
+	}
+	t := &token{counter: c, args: *args, cuts: []cutter{cutBefore(args.Separator)}}
+	for _, separator := range args.BackupSeparators {
+		t.cuts = append(t.cuts, cutBefore(separator))
+	}
+	return t, nil
+}
+
+// Split implements Splitter.
+func (t *token) Split(ctx context.Context, d Document) iter.Seq2[Chunk, error] {
+	limit := t.args.ChunkSize - metadataFormat
+	if limit < 1 {
+		return failure(fmt.Errorf("chunk_size is %d, of which %d tokens separate metadata and text: raise it", t.args.ChunkSize, metadataFormat))
+	}
+	div := divider{measure: t.counter, limit: limit, fine: t.cuts}
+	pack := packer{limit: limit, overlap: t.args.ChunkOverlap, keepSpace: t.args.KeepWhitespaces}
+	return pack.chunks(ctx, d.Text, div.pieces(d.Text))
 }

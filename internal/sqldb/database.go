@@ -11,14 +11,23 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"fmt"
+	"io"
 	"math"
+	"net"
 	"strings"
 	"sync"
 	"time"
 
+	"modernc.org/sqlite"
+
+	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/internal/sqlquery"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/internal/trust"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // idleTime is how long an unused connection stays open.
@@ -216,3 +225,100 @@ func (c *Cursor) Err() error {
 
 // Close releases the connection without reading the remaining rows.
 func (c *Cursor) Close() { _ = c.rows.Close() } // reading only
+
+// TextArgument converts a run-time value for drivers that accept Go's values. Dates and times are text
+// in ISO form, without an offset, as such databases store them; lists and records are JSON.
+func TextArgument(v any) any {
+	switch v := v.(type) {
+	case nil, string, bool, []byte, int64, float64:
+		return v
+	case value.DateTime:
+		const plain = "2006-01-02 15:04:05.999999"
+		if v.Zoned {
+			return v.Time.UTC().Format(plain)
+		}
+		return v.Time.Format(plain)
+	case []any, *value.Record:
+		return string(value.JSON(v))
+	}
+	return value.Text(v) // a ChatMessage is its text
+}
+
+// sqliteValue converts values of an SQLite column.
+func sqliteValue(typ string) func(any) any {
+	return func(v any) any {
+		if t, ok := v.(time.Time); ok {
+			return TimeValue(t, typ == "DATE", t.Location() != time.UTC)
+		}
+		return v
+	}
+}
+
+// TimeValue returns a date, or a date and time in UTC or without a zone. A time outside of
+// the years 1 to 9999 is a text in ISO 8601, which no date can be.
+func TimeValue(t time.Time, isDate, zoned bool) any {
+	if year := t.UTC().Year(); year < 1 || year > 9999 {
+		layout := "-01-02T15:04:05.999999999"
+		if isDate {
+			layout = "-01-02"
+		}
+		return fmt.Sprintf("%+05d", year) + t.UTC().Format(layout)
+	}
+	at := value.DateTime{Time: t.UTC(), Zoned: zoned}
+	if isDate {
+		return at.Date()
+	}
+	return at
+}
+
+// Error is an error of a query or its database.
+type Error struct {
+	Database string // its URL without the password
+	Reason   string // message for the user
+	Err      error  // the cause
+}
+
+// Error returns the database and the reason.
+func (e *Error) Error() string { return e.Database + ": " + e.Reason }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// explain converts a driver's error to an *Error: one line, without the password.
+func (s *Source) explain(err error) error {
+	var explained *Error
+	if errors.As(err, &explained) {
+		return err
+	}
+	reason := textfmt.OneLine(s.errorText(err))
+	return &Error{Database: s.url.String(), Reason: httpx.Scrub(reason, s.url.Password), Err: err}
+}
+
+func (s *Source) errorText(err error) string {
+	if s.driver.Reason != nil {
+		if reason := s.driver.Reason(Statement{Query: s.query, Text: s.text, Order: s.order}, err); reason != "" {
+			return reason
+		}
+	}
+	var netErr *net.OpError
+	switch {
+	case errors.As(err, &netErr) && netErr.Op == "dial":
+		return "cannot connect: " + netErr.Err.Error()
+	case errors.Is(err, driver.ErrBadConn), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the connection was lost"
+	}
+	return err.Error()
+}
+
+// sqliteReason returns SQLite's message without its number.
+func sqliteReason(_ Statement, err error) string {
+	sqliteErr, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
+		return ""
+	}
+	reason := sqliteErr.Error()
+	if i := strings.LastIndex(reason, " ("); i > 0 && strings.HasSuffix(reason, ")") {
+		reason = reason[:i]
+	}
+	return strings.TrimPrefix(reason, "SQL logic error: ")
+}

@@ -1,10 +1,15 @@
 package stepcache
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/qtype-dev/qtype/internal/sqlitefile"
 )
 
 // retryPause is how long a cache is not used after an error that may pass.
@@ -99,4 +104,73 @@ func (c *Cache) complete(id inflightKey, f *inflight) {
 	delete(c.inflight, id)
 	c.mu.Unlock()
 	close(f.done)
+}
+
+// Encodings of stored entries.
+const (
+	encodingRaw  = "raw"
+	encodingZstd = "zstd"
+)
+
+// maxUnpacked limits the size of an uncompressed entry in bytes, so that a damaged one
+// cannot exhaust memory.
+const maxUnpacked = 1 << 30
+
+var encoder = sync.OnceValues(func() (*zstd.Encoder, error) {
+	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithEncoderCRC(true))
+})
+
+var decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
+	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(sqlitefile.MaxReaders), zstd.WithDecoderMaxMemory(maxUnpacked))
+})
+
+// pack encodes an entry.
+func pack(entry []byte, compress bool) (codec string, stored []byte, err error) {
+	if !compress {
+		return encodingRaw, entry, nil
+	}
+	e, err := encoder()
+	if err != nil {
+		return "", nil, err
+	}
+	return encodingZstd, e.EncodeAll(entry, nil), nil
+}
+
+// unpack is the inverse of pack.
+func unpack(codec string, stored []byte) ([]byte, error) {
+	switch codec {
+	case encodingRaw:
+		return stored, nil
+	case encodingZstd:
+		d, err := decoder()
+		if err != nil {
+			return nil, err
+		}
+		return d.DecodeAll(stored, nil)
+	}
+	return nil, fmt.Errorf("unknown codec %q", codec)
+}
+
+type droppedKey struct{}
+
+// dropped notes failures that a result does not have.
+type dropped struct {
+	noted atomic.Bool
+	outer *dropped // of a cached step whose flow runs the step; nil for none
+}
+
+// withDropped returns a context for the computation of a result.
+func withDropped(ctx context.Context) (context.Context, *dropped) {
+	outer, _ := ctx.Value(droppedKey{}).(*dropped)
+	d := &dropped{outer: outer}
+	return context.WithValue(ctx, droppedKey{}, d), d
+}
+
+// NoteDropped notes that a step in the flow of a cached step has failed on a row, and that on_error removed
+// the failure. The result of the cached step is not stored: a later run would not know of the failure.
+func NoteDropped(ctx context.Context) {
+	d, _ := ctx.Value(droppedKey{}).(*dropped)
+	for ; d != nil; d = d.outer {
+		d.noted.Store(true)
+	}
 }

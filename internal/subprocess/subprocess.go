@@ -9,8 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -196,4 +200,76 @@ func (t *Tail) Reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.text = nil
+}
+
+// CloseAll closes files, of which some may be nil.
+func CloseAll(files []*os.File) {
+	for _, f := range files {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
+
+// inherited returns the variables that a program gets from our environment: paths,
+// home, temporary directories, certificates and locale. None is a secret. A
+// document declares all others.
+func inherited() []string {
+	return []string{
+		"PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "LC_NUMERIC", "LC_TIME", "TZ",
+		"TMPDIR", "TMP", "TEMP", "SSL_CERT_FILE", "SSL_CERT_DIR", "NO_COLOR",
+		"SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", // Windows
+	}
+}
+
+// Environment returns the environment of a program, sorted: the inherited variables
+// and those named by also, both by lookup, and the given ones, which take precedence.
+func Environment(lookup func(string) string, given map[string]string, also ...string) []string {
+	vars := map[string]string{}
+	for _, name := range append(inherited(), also...) {
+		if text := lookup(name); text != "" {
+			vars[name] = text
+		}
+	}
+	maps.Copy(vars, given)
+	env := make([]string, 0, len(vars))
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		env = append(env, name+"="+vars[name])
+	}
+	return env
+}
+
+// Find returns the file of a program. It looks up a name in the directories of path,
+// which has the form of PATH; a relative path is relative to base.
+func Find(name, base, path string) (string, error) {
+	switch {
+	case name == "" || strings.ContainsRune(name, 0):
+		return "", fmt.Errorf("invalid program name %q", name)
+	case !strings.ContainsAny(name, `/\`):
+		for _, dir := range filepath.SplitList(path) {
+			if !filepath.IsAbs(dir) {
+				continue // never run a program of the current directory by its name
+			}
+			if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+				return found, nil
+			}
+		}
+		return "", fmt.Errorf("program %q not found in PATH", name)
+	case !filepath.IsAbs(name):
+		name = filepath.Join(base, filepath.FromSlash(name))
+	}
+	full, err := filepath.Abs(name)
+	if err != nil {
+		return "", err
+	}
+	found, err := exec.LookPath(full)
+	switch info, statErr := os.Stat(full); {
+	case err == nil:
+		return found, nil
+	case statErr != nil:
+		return "", fmt.Errorf("program %s not found", name)
+	case info.Mode()&fs.ModeType != 0:
+		return "", fmt.Errorf("%s is not a regular file", name)
+	}
+	return "", fmt.Errorf("%s is not executable", name)
 }

@@ -2,15 +2,18 @@ package telemetry
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/qtype-dev/qtype/model"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
@@ -234,4 +237,180 @@ func errorType(err error) string {
 	}
 	name := reflect.TypeOf(err).String()
 	return strings.TrimPrefix(name[strings.LastIndexByte(name, '.')+1:], "*")
+}
+
+// kindOf is the attribute with the kind of a span in OpenInference.
+func kindOf(kind string) attribute.KeyValue {
+	return attribute.String("openinference.span.kind", kind)
+}
+
+func flowStart(_ content, op *steps.Operation) []attribute.KeyValue {
+	return []attribute.KeyValue{kindOf("CHAIN"), attribute.String("flow.id", op.ID), attribute.Int("flow.step_count", len(op.Flow.Steps))}
+}
+
+func flowEnd(c content, _ *steps.Operation, r *steps.OperationResult) []attribute.KeyValue {
+	set := []attribute.KeyValue{attribute.Int64("flow.input_count", r.Read), attribute.Int64("flow.output_count", r.Done), attribute.Int64("flow.error_count", r.Failed)}
+	if r.Session != "" {
+		set = append(set, attribute.String("session.id", r.Session), attribute.String("gen_ai.conversation.id", r.Session))
+	}
+	return append(append(set, c.fields("input", r.Input)...), c.fields("output", r.Output)...)
+}
+
+// stepAttributes are those of the spans of a step.
+func stepAttributes(op *steps.Operation) []attribute.KeyValue {
+	return []attribute.KeyValue{kindOf(spec.SpanOf(op.Step.Step)), attribute.String("step.id", op.ID), attribute.String("step.type", spec.TypeName(op.Step.Step))}
+}
+
+func stepStart(_ content, op *steps.Operation) []attribute.KeyValue {
+	return append(stepAttributes(op), attribute.Int("step.concurrency", max(op.Workers, 1)))
+}
+
+func stepEnd(_ content, _ *steps.Operation, r *steps.OperationResult) []attribute.KeyValue {
+	return []attribute.KeyValue{attribute.Int64("step.messages.total", r.Read), attribute.Int64("step.messages.errors", r.Failed)}
+}
+
+func rowStart(c content, op *steps.Operation) []attribute.KeyValue {
+	set := append(stepAttributes(op), attribute.String("session.id", op.Session), attribute.String("gen_ai.conversation.id", op.Session))
+	if op.Row != 0 {
+		set = append(set, attribute.Int64("message.row", op.Row))
+	}
+	return append(set, c.fields("input", op.Input)...)
+}
+
+func rowEnd(c content, op *steps.Operation, r *steps.OperationResult) []attribute.KeyValue {
+	set := append(c.fields("output", r.Output), attribute.Int64("message.outputs", r.Done))
+	return append(set, foundDocuments(c, op, r.Output)...)
+}
+
+func batchStart(_ content, op *steps.Operation) []attribute.KeyValue {
+	return append(stepAttributes(op), attribute.Int("batch.size", op.Rows))
+}
+
+func batchEnd(_ content, _ *steps.Operation, r *steps.OperationResult) []attribute.KeyValue {
+	return []attribute.KeyValue{attribute.Int64("batch.outputs", r.Done), attribute.Int64("batch.errors", r.Failed)}
+}
+
+func memoryStart(_ content, op *steps.Operation) []attribute.KeyValue {
+	return []attribute.KeyValue{kindOf("CHAIN"), attribute.String("memory.id", op.ID), attribute.String("session.id", op.Session)}
+}
+
+func memoryEnd(_ content, _ *steps.Operation, r *steps.OperationResult) []attribute.KeyValue {
+	t := r.Turn
+	if t == nil {
+		return nil
+	}
+	return []attribute.KeyValue{attribute.Int("memory.added", t.Added), attribute.Int("memory.evicted", t.Evicted), attribute.Int("memory.messages", t.Messages),
+		attribute.Int("memory.used", t.Used), attribute.Int("memory.limit", t.Limit), attribute.String("memory.unit", string(t.Unit))}
+}
+
+func retrievalStart(_ content, op *steps.Operation) []attribute.KeyValue {
+	return []attribute.KeyValue{kindOf("RETRIEVER"), attribute.String("memory.id", op.ID)}
+}
+
+func retrievalEnd(_ content, _ *steps.Operation, r *steps.OperationResult) []attribute.KeyValue {
+	var set []attribute.KeyValue
+	for i, position := range r.Retrieved {
+		set = append(set, attribute.Int64(indexed("retrieval.documents", i, "document.id"), position))
+	}
+	return set
+}
+
+// documentLists are the attributes with the documents that a step has found or sorted, by
+// the kind of its spans.
+var documentLists = map[string]string{"RETRIEVER": "retrieval.documents", "RERANKER": "reranker.output_documents"}
+
+// foundDocuments are the search results in the outputs of a step: their ids and scores, and
+// their texts and metadata unless content is hidden.
+func foundDocuments(c content, op *steps.Operation, outputs []value.Field) []attribute.KeyValue {
+	list := documentLists[spec.SpanOf(op.Step.Step)]
+	if list == "" {
+		return nil
+	}
+	var set []attribute.KeyValue
+	for _, f := range outputs {
+		results, _ := f.Value.([]any)
+		for i, v := range results {
+			if r, ok := v.(*value.Record); ok {
+				set = append(set, documentAttributes(c, indexed(list, i, "document"), r)...)
+			}
+		}
+	}
+	return set
+}
+
+// documentAttributes describe one search result.
+func documentAttributes(c content, prefix string, r *value.Record) []attribute.KeyValue {
+	id, _ := r.Get("doc_id")
+	set := []attribute.KeyValue{attribute.String(prefix+".id", value.Text(id))}
+	if score, ok := r.Get("score"); ok {
+		if n, isNumber := score.(float64); isNumber {
+			set = append(set, attribute.Float64(prefix+".score", n))
+		}
+	}
+	if c.hidden {
+		return set
+	}
+	found, _ := r.Get("content")
+	chunk, ok := found.(*value.Record)
+	if !ok || chunk.Type() != "RAGChunk" {
+		return append(set, attribute.String(prefix+".content", c.cut(value.Text(found))))
+	}
+	text, _ := chunk.Get("content")
+	metadata, _ := chunk.Get("metadata")
+	return append(set, attribute.String(prefix+".content", c.cut(value.Text(text))), attribute.String(prefix+".metadata", c.cut(value.Text(metadata))))
+}
+
+// content writes inputs and outputs to spans, unless they are hidden.
+type content struct {
+	hidden bool
+	max    int // the maximum length of a text in bytes
+}
+
+// fields are the attributes with variables; side is input or output.
+func (c content) fields(side string, fields []value.Field) []attribute.KeyValue {
+	if c.hidden || fields == nil {
+		return nil
+	}
+	return c.json(side, fieldsJSON(fields))
+}
+
+// json are the attributes with a JSON value.
+func (c content) json(side string, text []byte) []attribute.KeyValue {
+	return []attribute.KeyValue{attribute.String(side+".value", c.cut(string(text))), attribute.String(side+".mime_type", "application/json")}
+}
+
+// text are the attributes with a text.
+func (c content) text(side, text string) []attribute.KeyValue {
+	return []attribute.KeyValue{attribute.String(side+".value", c.cut(text)), attribute.String(side+".mime_type", "text/plain")}
+}
+
+// cut shortens a text to the maximum length.
+func (c content) cut(text string) string {
+	if len(text) <= c.max {
+		return text
+	}
+	n := c.max
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return fmt.Sprintf("%s [… %d bytes more]", text[:n], len(text)-n)
+}
+
+// messageText returns the text of a message; media and items are named, not written.
+func (c content) messageText(m *chat.Message) string {
+	text := m.Text()
+	var b strings.Builder
+	b.WriteString(text)
+	for _, block := range m.Blocks {
+		switch {
+		case block.Media():
+			fmt.Fprintf(&b, "[%s, %d bytes]", block.Type, len(block.Data))
+		case block.IsModels() && block.Text != "":
+			fmt.Fprintf(&b, "[%s: %s]", block.Type, block.Text)
+		}
+		if block.Item != nil {
+			b.WriteString(block.Item.String())
+		}
+	}
+	return b.String()
 }

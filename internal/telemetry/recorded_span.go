@@ -13,7 +13,11 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
 	"github.com/qtype-dev/qtype/internal/catalogue"
+	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -289,4 +293,144 @@ func endOf(r *steps.OperationResult) time.Time {
 		return time.Now()
 	}
 	return r.Ended
+}
+
+// redactedExporter sends spans without secrets.
+type redactedExporter struct {
+	sdktrace.SpanExporter
+	redactor *redact.Redactor
+}
+
+// ExportSpans sends spans.
+func (e *redactedExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	if e.redactor.Empty() {
+		return e.SpanExporter.ExportSpans(ctx, spans)
+	}
+	shown := make([]sdktrace.ReadOnlySpan, len(spans))
+	for i, s := range spans {
+		shown[i] = &redactedSpan{s, e.redactor}
+	}
+	return e.redactor.Error(e.SpanExporter.ExportSpans(ctx, shown))
+}
+
+// redactedSpan is a span without secrets in its texts.
+type redactedSpan struct {
+	sdktrace.ReadOnlySpan
+	redactor *redact.Redactor
+}
+
+// Name returns the name of the span.
+func (s *redactedSpan) Name() string { return s.redactor.String(s.ReadOnlySpan.Name()) }
+
+// Attributes returns the attributes of the span.
+func (s *redactedSpan) Attributes() []attribute.KeyValue {
+	return redactAttributes(s.redactor, s.ReadOnlySpan.Attributes())
+}
+
+// Events returns the events of the span.
+func (s *redactedSpan) Events() []sdktrace.Event {
+	events := append([]sdktrace.Event(nil), s.ReadOnlySpan.Events()...)
+	for i := range events {
+		events[i].Attributes = redactAttributes(s.redactor, events[i].Attributes)
+	}
+	return events
+}
+
+// Status returns the status of the span.
+func (s *redactedSpan) Status() sdktrace.Status {
+	status := s.ReadOnlySpan.Status()
+	status.Description = s.redactor.String(status.Description)
+	return status
+}
+
+func redactAttributes(r *redact.Redactor, all []attribute.KeyValue) []attribute.KeyValue {
+	shown := make([]attribute.KeyValue, len(all))
+	for i, a := range all {
+		switch a.Value.Type() {
+		case attribute.STRING:
+			a.Value = attribute.StringValue(r.String(a.Value.AsString()))
+		case attribute.STRINGSLICE:
+			texts := append([]string(nil), a.Value.AsStringSlice()...)
+			for j := range texts {
+				texts[j] = r.String(texts[j])
+			}
+			a.Value = attribute.StringSliceValue(texts)
+		}
+		shown[i] = a
+	}
+	return shown
+}
+
+// spanOverhead is the approximate size of a span without inputs and outputs, in bytes.
+const spanOverhead = 1500
+
+// size returns the approximate size of a span that begins, in bytes. Texts that several
+// spans share count in each of them.
+func (s *recordedSpan) size() int64 {
+	n := int64(spanOverhead)
+	for i := range s.messages {
+		n += messageSize(&s.messages[i])
+	}
+	for _, text := range s.op.Texts {
+		n += int64(len(text))
+	}
+	for _, v := range s.op.Arguments {
+		n += sizeOf(v)
+	}
+	return n + fieldsSize(s.op.Input)
+}
+
+// resultSize returns the approximate size of what an operation returned, in bytes.
+func resultSize(r *steps.OperationResult) int64 {
+	n := fieldsSize(r.Input) + fieldsSize(r.Output) + sizeOf(r.Returned) + int64(8*len(r.Retrieved))
+	if r.Response != nil {
+		n += messageSize(&r.Response.Message)
+	}
+	return n
+}
+
+func messageSize(m *chat.Message) int64 {
+	n := int64(128)
+	for i := range m.Blocks {
+		b := &m.Blocks[i]
+		n += int64(b.Size()) + int64(len(b.Data))/3 // data is written in base64
+	}
+	return n
+}
+
+func fieldsSize(fields []value.Field) int64 {
+	n := int64(0)
+	for _, f := range fields {
+		n += int64(len(f.Name)) + sizeOf(f.Value)
+	}
+	return n
+}
+
+// sizeOf returns the approximate size of a value.
+func sizeOf(v any) int64 {
+	n := int64(16)
+	switch v := v.(type) {
+	case string:
+		n += int64(len(v))
+	case []byte:
+		n += int64(len(v))
+	case chat.Message:
+		n += messageSize(&v)
+	case []any:
+		for _, item := range v {
+			n += sizeOf(item)
+		}
+	case map[string]any:
+		for name, item := range v {
+			n += int64(len(name)) + sizeOf(item)
+		}
+	case *value.Record:
+		if v == nil {
+			break
+		}
+		for name, item := range v.All() {
+			n += int64(len(name)) + sizeOf(item)
+		}
+	}
+	return n
 }

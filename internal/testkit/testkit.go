@@ -4,10 +4,17 @@ package testkit
 
 import (
 	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -113,4 +120,100 @@ func CloseServer(s *httptest.Server) {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// LimitChecks lowers the number of random cases of each property from 100 to 30 if the
+// race detector is on, which makes a case about eight times slower, and outside of CI. It is called before
+// the flags are parsed: -rapid.checks overrides it.
+func LimitChecks() {
+	if (race || !InCI()) && flag.Lookup("rapid.checks") != nil {
+		_ = flag.Set("rapid.checks", "30") // cannot fail: the flag is a number
+	}
+}
+
+// InCI reports whether the tests run in CI, which checks all cases of a slow test. Elsewhere it may check some.
+func InCI() bool { return os.Getenv("QTYPE_CI") != "" }
+
+// Race reports whether the race detector is on, so that a slow test can do less.
+func Race() bool { return race }
+
+// AllowWaiting lets eight parallel tests of a package run at once instead of one for each
+// processor: it is for packages whose parallel tests mostly wait, for leases, timeouts and servers. It is
+// called before the flags are parsed: -parallel overrides it.
+func AllowWaiting() {
+	_ = flag.Set("test.parallel", "8") // cannot fail: the flag is a number
+}
+
+// Day is the day on which tests check documents, as SOURCE_DATE_EPOCH: 2026-07-01. What models
+// are shut down must not depend on the day on which a test runs.
+const Day = "1782864000"
+
+// LargeDocument returns an application of about a number of lines. brief is a line of each of its
+// system messages.
+func LargeDocument(lines int, brief string) string {
+	var b strings.Builder
+	b.WriteString("id: large\nmemories:\n  - id: chat_memory\n    token_limit: 50000\nmodels:\n  - type: Model\n    id: small\n    provider: mock\n    rules: [{echo: true}]\nflows:\n")
+	for flow := 0; strings.Count(b.String(), "\n") < lines; flow++ {
+		fmt.Fprintf(&b, "  - id: flow_%d\n    variables:\n      - id: question\n        type: text\n      - {id: answer, type: text}\n    inputs: [question]\n    outputs: [answer]\n    steps:\n", flow)
+		for step := range 8 {
+			fmt.Fprintf(&b, "      - type: LLMInference\n        id: step_%d_%d\n        model: small\n        memory: chat_memory\n        system_message: |\n          You answer for a bookshop.\n          %s\n        inputs: [question]\n        outputs:\n          - answer\n", flow, step, brief)
+		}
+	}
+	return b.String()
+}
+
+// AliasBomb returns a document whose aliases expand to ten to the power of levels values.
+func AliasBomb(levels int) string {
+	var b strings.Builder
+	b.WriteString("id: shop\nmodels:\n- {id: m, type: Model, provider: openai, inference_params: {\n  a0: &a0 [x, x, x, x, x, x, x, x, x, x]")
+	for i := 1; i < levels; i++ {
+		fmt.Fprintf(&b, ",\n  a%d: &a%d [%s]", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 10), ", "))
+	}
+	return b.String() + "}}\n"
+}
+
+// RandomVector returns a vector whose components have the standard normal distribution.
+func RandomVector(r *rand.Rand, dimensions int) []float32 {
+	v := make([]float32, dimensions)
+	for i := range v {
+		v[i] = float32(r.NormFloat64())
+	}
+	return v
+}
+
+// Reply is a response that was read.
+type Reply struct {
+	Status int         // the status code
+	Header http.Header // the headers
+	Body   string      // the body without the line feed at its end
+}
+
+// Into parses the body.
+func (r Reply) Into(t testing.TB, v any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(r.Body), v); err != nil {
+		t.Fatalf("%v: %s", err, r.Body)
+	}
+}
+
+// Request sends a request and reads the response. headers are pairs of name and value, sent as they
+// are written.
+func Request(t testing.TB, method, address, body string, headers ...string) Reply {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
+	Must(t, err)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header[headers[i]] = []string{headers[i+1]} // not in the canonical form
+	}
+	resp, err := http.DefaultClient.Do(req)
+	Must(t, err)
+	defer func() { _ = resp.Body.Close() }()
+	raw, err := io.ReadAll(resp.Body)
+	Must(t, err)
+	return Reply{resp.StatusCode, resp.Header, strings.TrimSuffix(string(raw), "\n")}
 }

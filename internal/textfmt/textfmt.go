@@ -3,7 +3,12 @@ package textfmt
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -165,4 +170,76 @@ func Wrap(text string, width int, first, rest string) string {
 	}
 	b.WriteByte('\n')
 	return b.String()
+}
+
+// Amount returns a sum of money or another small quantity with four significant digits and
+// without an exponent: 12.35, 0.0000282.
+func Amount(x float64) string {
+	const digits = 4
+	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
+		return Number(x)
+	}
+	decimals := max(digits-1-int(math.Floor(math.Log10(math.Abs(x)))), 0)
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'f', decimals, 64), 64) // without zeros at the end
+	return strconv.FormatFloat(rounded, 'f', -1, 64)
+}
+
+// CompactJSON returns a value as JSON in one line. The characters <, > and & are not escaped.
+func CompactJSON(value any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(value)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// WriteJSON writes a value as JSON with an indentation of two spaces and a line feed at the
+// end. The characters <, > and & are not escaped.
+func WriteJSON(w io.Writer, value any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(value)
+}
+
+// Kind names the type of a value that was decoded from YAML or JSON, without the value, which may be secret.
+func Kind(v any) string {
+	switch x := v.(type) {
+	case nil:
+		return "null"
+	case string:
+		return "text"
+	case bool:
+		return "a boolean"
+	case int, int64, float64:
+		return "a number"
+	case []any:
+		if len(x) == 0 {
+			return "an empty list"
+		}
+		return "a list"
+	}
+	return "a mapping"
+}
+
+// Number formats a number for people and for JSON: the shortest digits that are read as x, and
+// an exponent only below 1e-6 and from 1e21.
+func Number(x float64) string { return string(AppendNumber(nil, x)) }
+
+// AppendNumber appends Number(x) to b.
+func AppendNumber(b []byte, x float64) []byte {
+	format := byte('f')
+	if abs := math.Abs(x); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
+		format = 'e'
+	}
+	return strconv.AppendFloat(b, x, format, -1, 64)
+}
+
+// WithoutPath returns an error of the file system without the operation and the path, for
+// messages that name the file.
+func WithoutPath(err error) error {
+	if of, ok := errors.AsType[*fs.PathError](err); ok {
+		return of.Err
+	}
+	return err
 }

@@ -9,7 +9,14 @@
 package tokenizer
 
 import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"errors"
 	"fmt"
+	"io"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -118,4 +125,68 @@ var encodings = [...]lazyEncoding{
 	{name: P50k, file: "p50k_base.tiktoken", size: 50280, split: splitGPT3},
 	{name: P50kEdit, file: "p50k_base.tiktoken", size: 50280, split: splitGPT3},
 	{name: R50k, file: "r50k_base.tiktoken", size: 50256, split: splitGPT3},
+}
+
+// with returns the encoding with a vocabulary, or with estimates for nil.
+func (l *lazyEncoding) with(v *vocabulary) *Encoding {
+	return &Encoding{name: l.name, split: l.split, classes: unicodeClasses(), tokens: v}
+}
+
+// estimate returns about how many tokens a piece has: words of up to six letters are
+// mostly one token in the languages of the vocabularies, characters of other scripts a
+// token for each two.
+func estimate(piece string) int {
+	runes := utf8.RuneCountInString(piece)
+	if runes == len(piece) {
+		return 1 + (runes-1)/7
+	}
+	return max(1, (len(piece)+2)/5)
+}
+
+// readVocabulary reads a vocabulary: lines with a token in base64, a space and its
+// rank, in ascending order of rank.
+func readVocabulary(r io.Reader, tokens int) (*vocabulary, error) {
+	v := newVocabulary(tokens)
+	lines := bufio.NewReaderSize(r, 1<<16)
+	var token []byte
+	next := uint32(0) // smallest valid rank
+	for n := 0; ; n++ {
+		line, err := lines.ReadSlice('\n')
+		end := errors.Is(err, io.EOF)
+		switch {
+		case end && len(line) == 0 && n != tokens:
+			return nil, fmt.Errorf("found %d tokens, want %d", n, tokens)
+		case end && len(line) == 0:
+			v.bytes = slices.Clone(v.bytes) // without spare capacity
+			return v, nil
+		case errors.Is(err, bufio.ErrBufferFull):
+			return nil, fmt.Errorf("line %d: line too long", n+1)
+		case err != nil && !end:
+			return nil, err
+		case n == tokens:
+			return nil, fmt.Errorf("found more than %d tokens", tokens)
+		}
+		var rank uint32
+		if token, rank, err = parseToken(token[:0], line); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n+1, err)
+		}
+		if rank < next {
+			return nil, fmt.Errorf("line %d: rank is not greater than the previous one", n+1)
+		}
+		next = rank + 1
+		if err = v.add(token, rank); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n+1, err)
+		}
+	}
+}
+
+// parseToken parses a line and appends its token to buffer.
+func parseToken(buffer, line []byte) (token []byte, rank uint32, err error) {
+	encoded, number, _ := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
+	parsed, err := strconv.ParseUint(string(number), 10, 31)
+	if err != nil {
+		return buffer, 0, errors.New("rank is not a natural number")
+	}
+	token, err = base64.StdEncoding.AppendDecode(buffer, encoded)
+	return token, uint32(parsed), err
 }

@@ -8,12 +8,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
+	"time"
+	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/telemetry"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -191,4 +196,210 @@ func heading(unit string, r *telemetry.RowSpans, roots []*entry) (title string, 
 		}
 	}
 	return title + " · flow " + r.Flow, false
+}
+
+// WithLog returns a context in which a line is written when a step begins or ends to process
+// a row, and when a model or a tool is called. It has no texts of rows.
+func WithLog(ctx context.Context, write func(line string)) context.Context {
+	return steps.WithObserver(ctx, &logger{write})
+}
+
+// logger is the observer of WithLog.
+type logger struct{ write func(string) }
+
+// logged is the table of the operations that are logged.
+var logged = map[steps.OperationKind]string{
+	steps.OperationRow: "step", steps.OperationBatch: "step", steps.OperationCacheHit: "step",
+	steps.OperationModel: "model", steps.OperationEmbedding: "model", steps.OperationTool: "tool",
+}
+
+// Observes reports whether operations of a kind are logged.
+func (l *logger) Observes(kind steps.OperationKind) bool { return logged[kind] != "" }
+
+type logKey struct{}
+
+// Start logs that an operation begins.
+func (l *logger) Start(ctx context.Context, op *steps.Operation) steps.Span {
+	if !l.Observes(op.Kind) {
+		return nil
+	}
+	outer, _ := ctx.Value(logKey{}).(*loggedSpan)
+	s := &loggedSpan{logger: l, begun: op.Begun, place: logged[op.Kind] + " " + op.ID}
+	if s.begun.IsZero() {
+		s.begun = time.Now()
+	}
+	if op.Step != nil {
+		s.place += " (" + spec.TypeName(op.Step.Step) + ")"
+	}
+	if op.Row > 0 && outer == nil {
+		s.place = fmt.Sprintf("row %d, %s", op.Row, s.place)
+	}
+	if outer != nil {
+		s.place = outer.place + " > " + s.place
+	}
+	if op.Kind == steps.OperationCacheHit {
+		s.cached = true
+	} else {
+		l.write(s.place + " begins")
+	}
+	return s
+}
+
+// loggedSpan is an operation that is logged.
+type loggedSpan struct {
+	logger *logger
+	place  string
+	begun  time.Time
+	cached bool
+}
+
+// Context returns ctx with the operation as the enclosing one.
+func (s *loggedSpan) Context(ctx context.Context) context.Context {
+	return context.WithValue(ctx, logKey{}, s)
+}
+
+// End logs that the operation has ended.
+func (s *loggedSpan) End(r *steps.OperationResult) {
+	ended := r.Ended
+	if ended.IsZero() {
+		ended = time.Now()
+	}
+	parts := []string{s.place + " ended", textfmt.ShortDuration(ended.Sub(s.begun))}
+	if s.cached {
+		parts = []string{s.place + " has its results from the cache"}
+	}
+	if m := r.Response; m != nil {
+		parts = append(parts, fmt.Sprintf("%s tokens in, %s out", textfmt.Thousands(m.Usage.Input), textfmt.Thousands(m.Usage.Output)))
+	}
+	if r.Err != nil {
+		parts = append(parts, "failed: "+r.Err.Error())
+	}
+	s.logger.write(strings.Join(parts, ", "))
+}
+
+const (
+	maxTreeText  = 2000 // bytes of one text
+	maxTreeLines = 30   // lines of one text
+	labelWidth   = 9
+)
+
+// tree writes rows for people.
+type tree struct {
+	out   io.Writer
+	unit  string
+	color bool
+}
+
+func newTree(o Options) output {
+	return &tree{out: o.Streams.Err, unit: o.Unit, color: o.Streams.ErrTerminal && o.Streams.Color}
+}
+
+// row writes a row at once, so that other output does not come between its lines.
+func (t *tree) row(r *telemetry.RowSpans) error {
+	roots := entries(r.Spans)
+	title, whole := heading(t.unit, r, roots)
+	if whole { // its rows were written, and the summary follows
+		return nil
+	}
+	sum := totalsOf(r.Spans, roots)
+	var b strings.Builder
+	b.WriteString(t.styled(bold, terminal.Clean(title)))
+	notes := sum.notes()
+	if sum.failed {
+		notes = append(notes, "failed")
+	}
+	t.notes(&b, notes)
+	b.WriteByte('\n')
+	t.children(&b, &entry{children: roots, span: &telemetry.Span{}}, "")
+	_, err := io.WriteString(t.out, b.String())
+	return err
+}
+
+func (t *tree) close() error { return nil }
+
+// children writes the entries within one whose line begins with indent.
+func (t *tree) children(b *strings.Builder, outer *entry, indent string) {
+	for i, e := range outer.children {
+		branch, below := "├─ ", "│  "
+		if i == len(outer.children)-1 {
+			branch, below = "└─ ", "   "
+		}
+		title := terminal.Clean(e.title)
+		if e.failed() {
+			title = t.styled(red, "✗ "+title)
+		}
+		b.WriteString(indent + branch + title)
+		t.notes(b, e.notes)
+		b.WriteByte('\n')
+		text := indent + below
+		if len(e.children) > 0 {
+			text += "│ "
+		} else {
+			text += "  "
+		}
+		t.blocks(b, e, text)
+		if e.failed() && e.span.Error != outer.span.Error {
+			t.block(b, block{label: "error", text: e.span.Error}, text)
+		}
+		t.children(b, e, indent+below)
+	}
+}
+
+func (t *tree) notes(b *strings.Builder, notes []string) {
+	if len(notes) > 0 {
+		b.WriteString(t.styled(dim, " · "+terminal.Clean(strings.Join(notes, " · "))))
+	}
+}
+
+// blocks writes the texts of an entry.
+func (t *tree) blocks(b *strings.Builder, e *entry, indent string) {
+	for _, part := range e.blocks {
+		if !part.detail {
+			t.block(b, part, indent)
+		}
+	}
+}
+
+// block writes a text next to its label.
+func (t *tree) block(b *strings.Builder, part block, indent string) {
+	label := terminal.Clean(part.label)
+	label += strings.Repeat(" ", max(0, labelWidth-utf8.RuneCountInString(label)))
+	for i, l := range shortened(part.text) {
+		if i > 0 {
+			label = strings.Repeat(" ", utf8.RuneCountInString(label))
+		}
+		b.WriteString(strings.TrimRight(indent+t.styled(dim, label)+"  "+l, " ") + "\n")
+	}
+}
+
+// shortened returns the first lines of a text, and a line with the length of the rest.
+func shortened(text string) []string {
+	text = strings.TrimRight(terminal.Printable(text), "\n")
+	whole := text
+	if len(text) > maxTreeText {
+		text = strings.ToValidUTF8(text[:maxTreeText], "")
+	}
+	all := strings.Split(text, "\n")
+	if len(all) > maxTreeLines {
+		all = all[:maxTreeLines]
+	}
+	shown := len(strings.Join(all, "\n"))
+	if shown < len(whole) {
+		all = append(all, fmt.Sprintf("… %s more; --trace FILE.html has all", textfmt.Count(utf8.RuneCountInString(whole[shown:]), "character")))
+	}
+	return all
+}
+
+// The styles of terminals.
+const (
+	bold = "1"
+	dim  = "2"
+	red  = "31"
+)
+
+func (t *tree) styled(style, text string) string {
+	if !t.color || text == "" {
+		return text
+	}
+	return "\x1b[" + style + "m" + text + "\x1b[0m"
 }

@@ -3,6 +3,8 @@ package trust
 import (
 	"context"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 )
@@ -141,4 +143,20 @@ type RedirectError struct{ Host string } // the private server
 
 func (e *RedirectError) Error() string {
 	return "a public server redirects to the private server " + e.Host + "; use the address of that server itself"
+}
+
+// StateFolder returns the folder of the user for what this program remembers; empty if
+// there is none.
+func StateFolder() string {
+	home, _ := os.UserHomeDir()
+	state := os.Getenv("XDG_STATE_HOME")
+	switch {
+	case os.Getenv("QTYPE_HOME") != "":
+		return os.Getenv("QTYPE_HOME")
+	case filepath.IsAbs(state):
+		return filepath.Join(state, "qtype")
+	case home == "":
+		return ""
+	}
+	return filepath.Join(home, ".local", "state", "qtype")
 }

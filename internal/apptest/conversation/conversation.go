@@ -5,9 +5,11 @@ package conversation
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -121,4 +123,140 @@ func Calls(turns []*Turn) int {
 		}
 	}
 	return n
+}
+
+// Minimize returns the turns that the last one needs: as few as possible with which same still is true.
+func Minimize(turns []*Turn, same func([]*Turn) bool) []*Turn {
+	last := turns[len(turns)-1]
+	earlier := minimize(turns[:len(turns)-1], func(some []*Turn) bool { return same(append(slices.Clone(some), last)) })
+	return append(earlier, last)
+}
+
+// MinimizeCalls returns the turns with as few calls of tools as possible with which same still is true. An answer of the
+// model from which all calls are removed is removed, too.
+func MinimizeCalls(turns []*Turn, same func([]*Turn) bool) []*Turn {
+	var ids []callID
+	for i, t := range turns {
+		for j, r := range t.Rounds {
+			for k := range r.Calls {
+				ids = append(ids, callID{i, j, k})
+			}
+		}
+	}
+	kept := minimize(ids, func(some []callID) bool { return same(withCalls(turns, some)) })
+	return withCalls(turns, kept)
+}
+
+// callID is the place of a call.
+type callID struct{ turn, round, call int }
+
+// withCalls returns copies of turns with some of their calls.
+func withCalls(turns []*Turn, kept []callID) []*Turn {
+	made := make([]*Turn, len(turns))
+	for i, t := range turns {
+		copied := *t
+		copied.Rounds = nil
+		for j, r := range t.Rounds {
+			own := *r
+			own.Calls = nil
+			for k, c := range r.Calls {
+				if slices.Contains(kept, callID{i, j, k}) {
+					own.Calls = append(own.Calls, c)
+				}
+			}
+			if len(own.Calls) > 0 || len(r.Calls) == 0 {
+				copied.Rounds = append(copied.Rounds, &own)
+			}
+		}
+		made[i] = &copied
+	}
+	return made
+}
+
+// minimize returns the items without which same is not true any more: none of them can be left out alone. It leaves out all,
+// then halves, quarters and so on, as delta debugging does.
+func minimize[T any](items []T, same func([]T) bool) []T {
+	for size := len(items); size > 0; {
+		before := len(items)
+		for at := 0; at < len(items); {
+			without := slices.Delete(slices.Clone(items), at, min(at+size, len(items)))
+			if same(without) {
+				items = without
+			} else {
+				at += size
+			}
+		}
+		if size > 1 || len(items) == before {
+			size /= 2
+		}
+	}
+	return items
+}
+
+// Row is a turn of a conversation in a data set.
+type Row struct {
+	Session string    // the stored id
+	Turn    int64     // the number in the session
+	Time    time.Time // when the session was last used
+	Inputs  map[string]any
+	Answer  string // the last text of the model in the turn
+}
+
+// MarshalJSON writes the columns: session, turn, time, the inputs of the flow, and expected.
+func (r *Row) MarshalJSON() ([]byte, error) {
+	columns := map[string]any{}
+	for id, v := range r.Inputs {
+		columns[id] = v
+	}
+	columns["session"], columns["turn"], columns["time"], columns["expected"] = r.Session, r.Turn, r.Time.UTC().Format(time.RFC3339), r.Answer
+	return json.Marshal(columns)
+}
+
+// Rows returns the turns of a session as rows.
+func (s *Source) Rows(session string, used time.Time, turns []*Turn) []*Row {
+	var rows []*Row
+	for _, t := range turns {
+		r := &Row{Session: session, Turn: t.Number, Time: used, Inputs: map[string]any{s.input: t.Input}}
+		for id, v := range s.Inputs {
+			r.Inputs[id] = v
+		}
+		if n := len(t.Rounds); n > 0 {
+			r.Answer = t.Rounds[n-1].Text
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// DataSet writes the rows of sessions as JSON lines, of equal conversations only the first one.
+type DataSet struct {
+	Out                      io.Writer
+	Sessions, Rows, Repeated int // what was written, and sessions that were not
+
+	seen map[string]bool
+}
+
+// Add writes the rows of a session.
+func (d *DataSet) Add(rows []*Row) error {
+	var questions strings.Builder
+	for _, r := range rows {
+		fmt.Fprintf(&questions, "%q ", fmt.Sprint(r.Inputs))
+	}
+	if d.seen[questions.String()] {
+		d.Repeated++
+		return nil
+	}
+	if d.seen == nil {
+		d.seen = map[string]bool{}
+	}
+	d.seen[questions.String()] = true
+	lines := json.NewEncoder(d.Out)
+	lines.SetEscapeHTML(false)
+	for _, r := range rows {
+		if err := lines.Encode(r); err != nil {
+			return err
+		}
+	}
+	d.Sessions, d.Rows = d.Sessions+1, d.Rows+len(rows)
+	return nil
 }

@@ -9,8 +9,10 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/memoryview/replay"
+	"github.com/qtype-dev/qtype/internal/memoryview/transfer"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/memory/transcript"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -99,4 +101,121 @@ func (r *replayCommand) windowOf(app *spec.Application, m *spec.Memory) (int, er
 		fmt.Fprintf(r.Err, "compact_at counts against the context window of model %s, %s tokens; --context-window sets another one\n", called.ID, textfmt.Thousands(window))
 	}
 	return window, nil
+}
+
+func newExport(s *cli.Streams) *cobra.Command {
+	r := newMemoryCommand(s, "export", "Write a session's messages as JSON lines, in OpenAI's format", withSession)
+	var full, all, failed, variables bool
+	f := r.cmd.Flags()
+	f.BoolVar(&full, "full", false, "include everything that qtype memory import reads: ids, times, turns, events and variables")
+	f.BoolVar(&all, "all", false, "all sessions of the memory, in one file; needs --full")
+	f.BoolVar(&failed, "failed", false, "include the messages of failed turns")
+	f.BoolVar(&variables, "variables", false, "include the session's variables, as an operation that qtype memory replay reads")
+	r.check(func() error {
+		switch {
+		case all && !full:
+			return terminal.Usagef("--all needs --full: the lines of several sessions need their ids")
+		case all && r.Session != "":
+			return terminal.Usagef("--session and --all exclude each other")
+		}
+		return nil
+	})
+	return r.do(func(ctx context.Context, app *runtime.App) error {
+		if all {
+			m, err := r.Open(app)
+			if err != nil {
+				return err
+			}
+			return transfer.ExportAll(ctx, m, r.Out)
+		}
+		m, session, err := r.Conversation(ctx, app)
+		if err != nil {
+			return err
+		}
+		if full {
+			return transfer.Export(ctx, m, r.Out, session)
+		}
+		shortened, err := replay.Export(ctx, m.Memory, session, r.Out, failed)
+		if shortened > 0 {
+			fmt.Fprintf(r.Err, "warning: %s written without reasoning, commentary or items of providers, for which OpenAI's format has no place; --full keeps them\n", textfmt.Count(shortened, "message"))
+		}
+		if err != nil || !variables {
+			return err
+		}
+		return replay.ExportVariables(ctx, m.Memory, session, r.Out)
+	})
+}
+
+func newImport(s *cli.Streams) *cobra.Command {
+	r := newMemoryCommand(s, "import", "Make sessions of the lines of qtype memory export, or of a file of another program", withSession)
+	r.cmd.Long = `Makes sessions of a file:
+
+  lines        what qtype memory export --full writes, with the ids of its sessions,
+               or messages in OpenAI's format, one on a line, which need --session
+  langchain    LangChain's messages_to_dict or dumps, as JSON, of a list of messages, or an
+               object that has one, such as a checkpoint of LangGraph; needs --session
+  langchain4j  the list of LangChain4j's ChatMessageSerializer; needs --session`
+	r.cmd.Example = `  qtype memory export app.qtype.yaml --full --all > all.jsonl
+  qtype memory import app.qtype.yaml --in all.jsonl
+  qtype memory import app.qtype.yaml --session c-1 --in messages.json --from-format langchain4j`
+	f := r.cmd.Flags()
+	f.Lookup("session").Usage = "`ID` of the new session (default: the ids of the file)"
+	input := f.String("in", "-", "`FILE` with the conversations; - is standard input")
+	from := cli.NewEnumFlag(append([]string{"auto"}, transcript.Formats()...)...)
+	f.Var(from, "from-format", "format of the file: auto detects it")
+	skip := f.Bool("skip-existing", false, "leave sessions alone that exist already, for example to continue an import")
+	return r.do(func(ctx context.Context, app *runtime.App) error {
+		m, err := r.Open(app)
+		if err != nil {
+			return err
+		}
+		in, name, err := s.Open(*input)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = in.Close() }() // only read
+		file := transfer.File{In: in, Name: name, Options: transcript.Options{SkipExisting: *skip}}
+		if r.Session != "" {
+			file.Session = &r.Session
+		}
+		if from.Value != "auto" {
+			file.Format = transcript.Format(from.Value)
+		}
+		return transfer.Import(ctx, m, file, r.Out)
+	})
+}
+
+func newCopy(s *cli.Streams) *cobra.Command {
+	r := newMemoryCommand(s, "copy", "Copy all sessions of a memory between two stores", 0)
+	r.cmd.Long = `Copies the sessions of a memory from one store to another, of any kinds: with everything,
+the vectors of retrieval included. Each copy is read again and compared. The stores may be
+in use; calling it again continues, and copies what has changed since. A session that went
+on in the target is left alone. One of the stores is that of the document, unless both are
+named. If its store is encrypted, its keys are used for both.`
+	r.cmd.Example = `  qtype memory copy app.qtype.yaml --to postgres://localhost/conversations
+  qtype memory copy app.qtype.yaml --from sqlite:old.db --unencrypted from`
+	var stores transfer.Stores
+	r.cmd.Flags().StringVar(&stores.From, "from", "", "`ADDRESS` of the store to read, such as sqlite:memory.db (default: that of the document)")
+	r.cmd.Flags().StringVar(&stores.To, "to", "", "`ADDRESS` of the store to write (default: that of the document)")
+	unencrypted := cli.NewEnumFlag("none", transfer.From, transfer.To)
+	r.cmd.Flags().Var(unencrypted, "unencrypted", "the store that is not encrypted, though that of the document is: from or to")
+	return r.do(func(ctx context.Context, app *runtime.App) error {
+		stores.Unencrypted = unencrypted.Value
+		return transfer.Copy(ctx, app, &r.Selection, stores, r.Out)
+	})
+}
+
+func newReencrypt(s *cli.Streams) *cobra.Command {
+	r := newMemoryCommand(s, "reencrypt", "Encrypt stored conversations again with the newest key", 0)
+	r.cmd.Long = `Encrypts what the store of a memory has with the key of its encryption: what was encrypted
+with one of the old_keys and, with allow_unencrypted, what was not encrypted. The store stays
+in use: give the new key to all processes first. Each session is read again with the new key
+alone and compared. After an interruption, calling it again continues. When it has ended,
+old_keys and allow_unencrypted can be removed. The state that qtype serve keeps in the store,
+cached results, rate limits and budgets are encrypted too.`
+	r.cmd.Example = `  qtype memory reencrypt app.qtype.yaml
+  qtype memory reencrypt app.qtype.yaml --memory chats`
+	return r.do(func(ctx context.Context, app *runtime.App) error {
+		return transfer.Reencrypt(ctx, app, &r.Selection, r.Out)
+	})
 }
