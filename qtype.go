@@ -31,6 +31,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server"
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/subprocess"
+	"github.com/qtype-dev/qtype/internal/tool/factory"
 	"github.com/qtype-dev/qtype/internal/tool/mockstate"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/memory"
@@ -156,9 +157,9 @@ func (o *options) applyToolMocks() {
 	}
 	others, approve := o.run.Mocks.Tool, o.run.Approve
 	o.run.Mocks.Tool = func(t spec.Tool) tool.Tool {
-		switch mocks := tool.MocksOf(o.tools, t.EntityID()); {
+		switch mocks := factory.MocksOf(o.tools, t.EntityID()); {
 		case mocks != nil:
-			return tool.NewMockOf(cmp.Or(o.state, mockstate.New()), t, mocks...)
+			return factory.NewMock(cmp.Or(o.state, mockstate.New()), t, mocks...)
 		case others != nil:
 			return others(t)
 		}
@@ -166,7 +167,7 @@ func (o *options) applyToolMocks() {
 	}
 	o.run.Approve = func(ctx context.Context, call tool.Request) (bool, string, error) {
 		switch {
-		case tool.MocksOf(o.tools, call.Tool.ID) != nil:
+		case factory.MocksOf(o.tools, call.Tool.ID) != nil:
 			return true, "", nil
 		case approve == nil:
 			return false, "no approver is configured", nil

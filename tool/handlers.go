@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/qtype-dev/qtype/internal/tool/mockstate"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -116,49 +115,6 @@ type Maker interface {
 	spec.Tool
 	// Make returns what runs the calls. It calls nothing.
 	Make(Host) (ClientHandler, error)
-}
-
-// NewMock returns a tool that checks its arguments as t does and returns the result of the first mock that fits them. It calls nothing.
-// Mocks with a table read and change an own state that is empty at first.
-func NewMock(t spec.Tool, mocks ...*spec.ToolMock) Tool {
-	return NewMockOf(mockstate.New(), t, mocks...)
-}
-
-// NewMockOf is NewMock with the state that mocks read and change.
-func NewMockOf(s *mockstate.State, t spec.Tool, mocks ...*spec.ToolMock) Tool {
-	return &mocked{info: Describe(t.Common(), t.Arguments()), mocks: mocks, state: s}
-}
-
-// MocksOf returns the mocks of a tool.
-func MocksOf(mocks []*spec.ToolMock, id string) (own []*spec.ToolMock) {
-	for _, m := range mocks {
-		if m != nil && m.ID == id {
-			own = append(own, m)
-		}
-	}
-	return own
-}
-
-// mocked is a tool without effects.
-type mocked struct {
-	info  Info
-	mocks []*spec.ToolMock
-	state *mockstate.State
-}
-
-// Info returns the description of the tool in whose place it is.
-func (m *mocked) Info() Info { return m.info }
-
-// Call returns a copy of the result.
-func (m *mocked) Call(_ context.Context, args map[string]any) (any, error) {
-	if _, err := m.info.ValidateArgs(args); err != nil {
-		return nil, err
-	}
-	result, err := m.state.Call(m.mocks, args)
-	if err != nil {
-		return nil, &FailedError{Tool: m.info.ID, Message: err.Error()}
-	}
-	return result, nil
 }
 
 // Environment returns the environment variables that a document declares for a program.

@@ -37,8 +37,7 @@ type definition struct {
 // structType is a struct of package spec that is written as a mapping.
 type structType struct {
 	goType reflect.Type
-	tag    string      // the value of `type` that selects it; empty if none does
-	union  *spec.Union // the union that it is an alternative of, nil for none
+	tag    string // the value of `type` that selects it; empty if none does
 	doc    string
 	fields []*field
 	byName map[string]*field
@@ -77,15 +76,15 @@ func readLanguage(of *spec.Language, schema string, kinds []*lint.Kind) (*langua
 		maps.Copy(docs, read.Definitions)
 	}
 	l := &language{Language: of, docs: docs, kinds: kinds, unions: of.Unions(), structs: map[reflect.Type]*structType{}, specialTypes: specialTypes()}
-	l.addStruct(reflect.TypeFor[spec.Application](), "", nil)
-	l.addStruct(reflect.TypeFor[spec.SecretReference](), "", nil)
+	l.addStruct(reflect.TypeFor[spec.Application](), "")
+	l.addStruct(reflect.TypeFor[spec.SecretReference](), "")
 	for i := range l.unions {
 		for _, c := range l.unions[i].Cases {
-			l.addStruct(reflect.TypeOf(c.New()).Elem(), c.Tag, &l.unions[i])
+			l.addStruct(reflect.TypeOf(c.New()).Elem(), c.Tag)
 		}
 	}
 	for _, k := range kinds {
-		l.addStruct(reflect.TypeOf(k.Content).Elem(), "", nil)
+		l.addStruct(reflect.TypeOf(k.Content).Elem(), "")
 	}
 	return l, nil
 }
@@ -108,11 +107,11 @@ func schemasOf(kinds []*lint.Kind) []string {
 }
 
 // addStruct adds a struct and the structs of its fields.
-func (l *language) addStruct(t reflect.Type, tag string, union *spec.Union) {
+func (l *language) addStruct(t reflect.Type, tag string) {
 	if l.structs[t] != nil {
 		return
 	}
-	c := &structType{goType: t, tag: tag, union: union, byName: map[string]*field{}}
+	c := &structType{goType: t, tag: tag, byName: map[string]*field{}}
 	l.structs[t] = c
 	doc := l.docs[spec.DefinitionName(t)]
 	c.doc = doc.Description
@@ -138,7 +137,7 @@ func (l *language) addOptions(c *structType) {
 		selected, _ := spec.SelectionOf(c.goType, o.Name)
 		for _, m := range selected.Mappings {
 			if m.Into != nil {
-				l.addStruct(reflect.TypeOf(m.Into).Elem(), "", nil)
+				l.addStruct(reflect.TypeOf(m.Into).Elem(), "")
 			}
 		}
 	}
@@ -189,7 +188,7 @@ func (l *language) addFields(c *structType, t reflect.Type, doc definition) {
 			c.fields = append(c.fields, made)
 			c.byName[name] = made
 			if inner := l.elementStruct(f.Type); inner != nil {
-				l.addStruct(inner, "", nil)
+				l.addStruct(inner, "")
 			}
 		}
 	}

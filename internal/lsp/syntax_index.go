@@ -42,7 +42,6 @@ type mappingNode struct {
 	node   *outline.Node
 	class  *structType // nil if not known yet
 	union  *spec.Union // the union that class is an alternative of; nil for none
-	field  *field      // the key with the mapping as its value
 	parent *mappingNode
 	path   string // the file
 }
@@ -284,7 +283,7 @@ func (s *syntaxIndex) readStruct(n *outline.Node, c *structType, u *spec.Union, 
 		s.readScalar(n, t, f, in)
 		return
 	}
-	o := &mappingNode{node: n, class: c, union: u, field: f, parent: in, path: s.path}
+	o := &mappingNode{node: n, class: c, union: u, parent: in, path: s.path}
 	if id := n.Get("id"); id != nil && id.Kind == outline.Scalar && c.isEntity() {
 		s.entities = append(s.entities, &entity{o, id.Text, id})
 	}

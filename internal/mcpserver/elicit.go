@@ -32,10 +32,6 @@ func withAsker(ctx context.Context, a asker) context.Context {
 	return context.WithValue(ctx, askerKey{}, a)
 }
 
-// HasClient reports whether the run of a context was started by an MCP client, which
-// Approve and HandleClientTool would request an answer from.
-func HasClient(ctx context.Context) bool { return ctx.Value(askerKey{}) != nil }
-
 // errNoElicitation is the error of a question to a client that cannot put it to its user.
 var errNoElicitation = &redact.PublicError{Err: errors.New("the MCP client does not support elicitation, which is needed to answer for its user")}
 

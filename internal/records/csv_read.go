@@ -14,15 +14,15 @@ import (
 )
 
 // startCSV reads the header row.
-func (r *Reader) startCSV(src textSource, head []byte) error {
+func (r *Reader) startCSV(in *bufio.Reader, head []byte) error {
 	body := bytes.TrimLeft(bytes.TrimPrefix(head, bomUTF8), "\r\n")
 	if !bytes.Contains(body, []byte{'\n'}) && bytes.Contains(body, []byte{'\r'}) {
-		src.in = bufio.NewReader(&crReader{src.in})
+		in = bufio.NewReader(&crReader{in})
 	}
 	if bytes.HasPrefix(head, bomUTF8) {
-		_, _ = src.in.Discard(len(bomUTF8)) // was peeked
+		_, _ = in.Discard(len(bomUTF8)) // was peeked
 	}
-	s := &scanner{in: src.in, path: r.path, quote: '"', comment: r.table.Comment, charset: r.charset}
+	s := &scanner{in: in, path: r.path, quote: '"', comment: r.table.Comment, charset: r.charset}
 	if r.table.Quote != "" {
 		s.quote = separator(r.table.Quote)
 	}

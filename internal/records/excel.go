@@ -74,7 +74,7 @@ func (r *Reader) startExcel(file io.ReaderAt, size int64) error {
 		return damaged(err)
 	}
 	r.closers = append(r.closers, in)
-	s := &sheet{book: b, dec: xml.NewDecoder(in), path: r.path}
+	s := &sheet{book: b, dec: xml.NewDecoder(in)}
 	header, err := s.header(&r.table)
 	switch {
 	case errors.Is(err, io.EOF):

@@ -21,7 +21,6 @@ const maxColumns = 16384
 type sheet struct {
 	book    *workbook
 	dec     *xml.Decoder
-	path    string
 	line    int            // the row's number in the sheet, from 1
 	cells   []string       // of the row; overwritten by the next one
 	invalid map[int]string // what is wrong with cells of the row, by column

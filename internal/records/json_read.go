@@ -19,17 +19,17 @@ import (
 // startJSON sets up the reader by the first character. A file of JSON lines that
 // begins with "[" is read as an array, and a .json file may contain one object
 // after the other.
-func (r *Reader) startJSON(src textSource, head []byte) error {
+func (r *Reader) startJSON(in *bufio.Reader, head []byte) error {
 	if bytes.HasPrefix(head, bomUTF8) {
-		_, _ = src.in.Discard(len(bomUTF8)) // was peeked
+		_, _ = in.Discard(len(bomUTF8)) // was peeked
 	}
 	body := bytes.TrimSpace(bytes.TrimPrefix(head, bomUTF8))
 	if r.format == JSONL && body[0] != '[' {
-		l := &lines{scanner: scanner{in: src.in, path: r.path}}
+		l := &lines{scanner: scanner{in: in, path: r.path}}
 		r.next, r.skip = l.next, l.skip
 		return nil
 	}
-	a := &array{path: r.path, in: &lineCounter{in: src.in, path: r.path, line: 1}}
+	a := &array{path: r.path, in: &lineCounter{in: in, path: r.path, line: 1}}
 	a.in.allow(maxColumnTable)
 	a.dec = json.NewDecoder(a.in)
 	a.dec.UseNumber()

@@ -65,11 +65,6 @@ type Reader struct {
 	closers []io.Closer      // in the order in which they were opened
 }
 
-type textSource struct {
-	path string
-	in   *bufio.Reader
-}
-
 // Open opens a file of records. path is a local file or a URL that package remotefs
 // knows, which is streamed; canceling ctx then stops the stream. The error is a
 // *FileError that names the file.
@@ -189,12 +184,11 @@ func (r *Reader) start(file io.Reader, path string, opts Options) error {
 	if _, named := FormatOf(name(path)); r.format == JSON && opts.Format == "" && !named && isLine(head) {
 		r.format = JSONL
 	}
-	src := textSource{r.path, in}
 	switch r.format {
 	case CSV, TSV:
-		return r.startCSV(src, head)
+		return r.startCSV(in, head)
 	case JSONL, JSON:
-		return r.startJSON(src, head)
+		return r.startJSON(in, head)
 	}
 	file2, size, err := r.random(in)
 	if err != nil {

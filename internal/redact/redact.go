@@ -8,7 +8,6 @@ package redact
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -127,12 +126,6 @@ func PanicText(p any) string {
 		return "internal error: " + err.Error()
 	}
 	return "internal error"
-}
-
-// IsRedacted reports whether Error changed the text of an error.
-func IsRedacted(err error) bool {
-	_, redacted := errors.AsType[*redactedError](err)
-	return redacted
 }
 
 // Value returns a JSON value with the secrets of its texts and keys replaced. Other values

@@ -163,10 +163,10 @@ func TestWriter_AtOnce(t *testing.T) {
 func TestError(t *testing.T) {
 	r := newRedactor(marked)
 	err := r.Error(fmt.Errorf("GET /%s: %w", marked, fs.ErrNotExist))
-	if err.Error() != "GET /***: file does not exist" || !errors.Is(err, fs.ErrNotExist) || !redact.IsRedacted(err) {
+	if err.Error() != "GET /***: file does not exist" || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
-	if plain := errors.New("plain"); redact.IsRedacted(r.Error(plain)) || r.Error(nil) != nil {
+	if plain := errors.New("plain"); r.Error(plain) != plain || r.Error(nil) != nil {
 		t.Error("an error without secrets is changed")
 	}
 }

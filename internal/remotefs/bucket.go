@@ -55,15 +55,6 @@ func (b Buckets) opener(object BucketObject) (BucketOpener, error) {
 	return open, nil
 }
 
-// Available returns an error if the program of the context cannot open an address. It makes no calls.
-func Available(ctx context.Context, address string) error {
-	if service := Service(address); service != "" {
-		_, err := bucketsOf(ctx).opener(BucketObject{Service: service})
-		return err
-	}
-	return nil
-}
-
 // Service returns the service of a bucket whose object an address names: s3, gs or azure; empty
 // for other addresses.
 func Service(address string) string {

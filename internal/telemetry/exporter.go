@@ -129,14 +129,6 @@ func hidesContent(d *destination) bool {
 	return ok && !capture
 }
 
-// Tracer returns the observer that makes the spans; nil for a nil Exporter.
-func (e *Exporter) Tracer() *Tracer {
-	if e == nil {
-		return nil
-	}
-	return e.tracer
-}
-
 // Context returns a context whose runs are sent.
 func (e *Exporter) Context(ctx context.Context) context.Context {
 	if e == nil {

@@ -140,7 +140,7 @@ func (m *Metrics) Start(ctx context.Context, op *steps.Operation) steps.Span {
 	if !ok {
 		return nil
 	}
-	s := &measuredSpan{metrics: m, place: placeOf(ctx), kind: op.Kind, id: m.seen.bounded(op.ID), prices: op.Prices, begun: op.Begun, end: measure}
+	s := &measuredSpan{metrics: m, place: placeOf(ctx), id: m.seen.bounded(op.ID), prices: op.Prices, begun: op.Begun, end: measure}
 	if s.begun.IsZero() {
 		s.begun = time.Now()
 	}
@@ -159,7 +159,6 @@ func (m *Metrics) Start(ctx context.Context, op *steps.Operation) steps.Span {
 type measuredSpan struct {
 	metrics   *Metrics
 	place     place
-	kind      steps.OperationKind
 	id        string
 	prices    *catalogue.Prices
 	begun     time.Time

@@ -18,9 +18,8 @@ const (
 
 // OutageError is the error of a call whose server was away for too long.
 type OutageError struct {
-	Server string        // such as "model m"
-	After  time.Duration // how long the call may have waited
-	Err    error         // of the last attempt
+	After time.Duration // how long the call may have waited
+	Err   error         // of the last attempt
 }
 
 // Error returns the error of the last attempt, and how long the server was waited for.
@@ -90,7 +89,7 @@ func Outlast(ctx context.Context, server string, isAway func(error) bool, f func
 		case overtaken == maxOvertaken:
 			return err
 		case left <= 0:
-			return &OutageError{Server: server, After: all.limit, Err: err}
+			return &OutageError{After: all.limit, Err: err}
 		}
 		if err := Sleep(ctx, min(pause, left)); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/apptest"
 	"github.com/qtype-dev/qtype/internal/tool/factory"
+	"github.com/qtype-dev/qtype/internal/tool/mockstate"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/tool"
@@ -207,5 +208,5 @@ func (e *testEnv) refusedServer(t spec.Tool) tool.Tool {
 		return nil
 	}
 	failure := &spec.ToolMock{ID: t.EntityID(), Error: fmt.Sprintf("a test cannot call servers: add a mock of the tool under tools, recordings, or allow: [%s]", t.EntityID())}
-	return tool.NewMock(t, failure)
+	return factory.NewMock(mockstate.New(), t, failure)
 }

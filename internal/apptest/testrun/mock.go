@@ -21,6 +21,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/model/mock"
 	"github.com/qtype-dev/qtype/internal/recording"
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/internal/tool/factory"
 	"github.com/qtype-dev/qtype/internal/tool/mockstate"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/runtime"
@@ -166,14 +167,14 @@ func (e *testEnv) embedder(m *spec.EmbeddingModel) (model.Embedder, error) {
 
 // tool returns the mock of a tool, or nil.
 func (e *testEnv) tool(t spec.Tool) tool.Tool {
-	mocks := tool.MocksOf(e.tools, t.EntityID())
+	mocks := factory.MocksOf(e.tools, t.EntityID())
 	if mocks == nil {
 		if recorded := e.replayedServer(t); recorded != nil {
 			return recorded
 		}
 		return e.refusedServer(t)
 	}
-	return tool.NewMockOf(e.state, t, mocks...)
+	return factory.NewMock(e.state, t, mocks...)
 }
 
 // blockedTransport rejects all requests of a test.

@@ -135,7 +135,7 @@ func Convert(ctx context.Context, file File, limits Limits) (result *Result, err
 	}
 	f, err := detect(file)
 	if err == nil {
-		result, err = f.convert(ctx, &job{file: file, format: f, limits: limits, unpacked: limits.Unpacked})
+		result, err = f.convert(ctx, &job{file: file, limits: limits, unpacked: limits.Unpacked})
 	}
 	if err == nil && len(result.Text) > limits.Output {
 		err = outputTooLarge(limits)
@@ -156,7 +156,6 @@ func Convert(ctx context.Context, file File, limits Limits) (result *Result, err
 // job is one conversion.
 type job struct {
 	file     File
-	format   *Format
 	limits   Limits
 	unpacked int64 // bytes that may still be unpacked
 }

@@ -41,7 +41,6 @@ type Page struct {
 type Block struct {
 	Text string     // the text of a paragraph
 	Size float64    // the size of most of its letters, in points
-	Bold bool       // whether most of its letters are bold
 	Rows [][]string // the cells of a table; otherwise nil
 }
 

@@ -98,7 +98,6 @@ func startsBullet(r row) bool {
 func blockOf(rows []row) Block {
 	var b bytes.Buffer
 	sizes := map[float64]int{}
-	letters, bold := 0, 0
 	for i, r := range rows {
 		words := r.words
 		if i == 0 && startsBullet(r) {
@@ -108,10 +107,6 @@ func blockOf(rows []row) Block {
 		join(&b, lineText(words))
 		for _, w := range words {
 			sizes[math.Round(w.size*2)/2] += len(w.text)
-			letters += len(w.text)
-			if w.bold {
-				bold += len(w.text)
-			}
 		}
 	}
 	size, most := 0.0, 0
@@ -120,7 +115,7 @@ func blockOf(rows []row) Block {
 			size, most = s, n
 		}
 	}
-	return Block{Text: strings.TrimSpace(b.String()), Size: size, Bold: bold*2 > letters}
+	return Block{Text: strings.TrimSpace(b.String()), Size: size}
 }
 
 // join appends a line to a paragraph. A word that was divided at the end of the line

@@ -16,6 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/internal/eval"
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/internal/tool/factory"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -30,13 +31,13 @@ func (p *place) carried(r *Replacement, a *eval.Attack) {
 	case eval.ByIndex:
 		r.Mocks.Index = func(spec.Index) (index.Index, error) { return &poisonedIndex{place: p}, nil }
 	case eval.ByTool:
-		mocks := tool.MocksOf(r.Tools, a.Target)
+		mocks := factory.MocksOf(r.Tools, a.Target)
 		r.Tools = slices.DeleteFunc(slices.Clone(r.Tools), func(m *spec.ToolMock) bool { return m.ID == a.Target })
 		others := r.Mocks.Tool
 		r.Mocks.Tool = func(t spec.Tool) tool.Tool {
 			switch {
 			case t.EntityID() == a.Target:
-				return &poisonedTool{tool.NewMockOf(p.state, t, mocks...), t, p}
+				return &poisonedTool{factory.NewMock(p.state, t, mocks...), t, p}
 			case others != nil:
 				return others(t)
 			}

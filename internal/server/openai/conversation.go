@@ -19,7 +19,6 @@ type conversation struct {
 	prefix       string         // the beginning of the answer: the text of a last message of the assistant
 	results      []*message     // the results of tools that end the request: they continue a run
 	calls        []string       // ids of the calls of the last message of the assistant
-	answered     bool           // results of those calls precede the newest message
 }
 
 // newConversation sorts the messages of a request, which list names. open reports that
@@ -77,7 +76,6 @@ func (c *conversation) readCalls(rest []*message) {
 	for _, m := range slices.Backward(rest) {
 		switch m.Role {
 		case chat.Tool:
-			c.answered = true
 			continue
 		case chat.Assistant:
 			for _, call := range m.Calls() {

@@ -105,10 +105,7 @@ func (r *Run) State() State {
 	return s
 }
 
-// Finished is closed when the run has ended.
-func (r *Run) Finished() <-chan struct{} { return r.finished }
-
-// Err returns the error that ended the run, after Finished is closed; nil if it
+// Err returns the error that ended the run, after its end; nil if it
 // processed all rows. Failed rows are no error of the run.
 func (r *Run) Err() error { return r.err }
 
