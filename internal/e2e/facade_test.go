@@ -73,7 +73,7 @@ func TestFacade_Draw(t *testing.T) {
 }
 
 func TestFacade_Convert(t *testing.T) {
-	if kinds := qtype.ConvertKinds(); len(kinds) != 7 {
+	if kinds := qtype.ConvertKinds(); len(kinds) != 9 {
 		t.Errorf("kinds: %v", kinds)
 	}
 	const workflow = `{"id": "w", "start": "A", "states": [{"name": "A", "type": "inject", "data": {"x": 1}, "end": true}]}`
