@@ -18,9 +18,6 @@ import (
 	"github.com/qtype-dev/qtype/internal/durable"
 )
 
-// HasClient reports whether this build has the client of Temporal.
-const HasClient = true
-
 // The keys of memos, besides memoHeader.
 const (
 	memoApp      = "app"      // the id of the application
