@@ -110,7 +110,7 @@ func TestAdd_Invalid(t *testing.T) {
 	if v.Len() != 1 {
 		t.Errorf("%d vectors, want 1", v.Len())
 	}
-	if got := v.Nearest([]float32{1}, 3, func(int64) bool { return true }); got != nil {
+	if got := v.Nearest([]float32{1}, 3, func(int64) bool { return true }); len(got) != 0 {
 		t.Errorf("a query of another length found %v", got)
 	}
 }
