@@ -52,7 +52,7 @@ Without metrics the output is compared with the column expected.`,
 		Example: `  qtype eval app.qtype.yaml --data rows.jsonl
   qtype eval app.qtype-eval.yaml -o report.json --html report.html
   qtype eval app.qtype-eval.yaml --trials 5 --until 0.02 --budget 5
-  qtype eval app.qtype.yaml --attack system_leak,egress
+  qtype eval app.qtype.yaml --attack system_leak
   qtype eval app.qtype-eval.yaml --baseline report.json --max-regression 0.02`,
 		Args: cli.Arguments("a document or an evaluation: qtype eval APP"), ValidArgsFunction: cli.YAMLFiles,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -80,6 +80,6 @@ func (v *evalViewCommand) run(ctx context.Context, paths []string) error {
 		return err
 	}
 	return view.Serve(ctx, strconv.Itoa(v.port), func(address string) {
-		fmt.Fprintf(v.Out, "%s: %s\nannotations are kept in %s\n", terminal.Clean(shown.Path()), address, terminal.Clean(v.annotations))
+		fmt.Fprintf(v.Err, "%s: %s\nannotations are kept in %s\n", terminal.Clean(shown.Path()), address, terminal.Clean(v.annotations))
 	})
 }

@@ -24,6 +24,7 @@ import (
 var exampleServers = map[string]string{
 	"qtype serve app.qtype.yaml":                   "Ctrl-C ends it",
 	"qtype mcp --app app.qtype.yaml --http 127.0.": "http://",
+	"qtype eval view report.json":                  "http://",
 }
 
 // exampleFolders are what the folder of an example needs besides testdata/examples, by the
@@ -32,6 +33,8 @@ var exampleFolders = map[string]string{
 	"qtype validate --model":                  "sed -i s/practice/assistant/g app.qtype.yaml",
 	"qtype diff --model":                      "sed -i s/practice/assistant/g app.qtype.yaml",
 	"qtype diff --git":                        "git init -q -b main . && git add app.qtype.yaml && git -c user.name=t -c user.email=t@example.com commit -qm one",
+	"qtype eval view report.json":             "qtype eval app.qtype-eval.yaml -o report.json",
+	"qtype eval view reports/":                "mkdir reports && qtype eval app.qtype-eval.yaml -o reports/one.json",
 	"qtype eval app.qtype-eval.yaml --base":   "qtype eval app.qtype-eval.yaml -o report.json",
 	"qtype serve app.qtype.yaml --host 0.0.0": "(umask 077; qtype serve --hash-key ci >>keys.txt)",
 	"qtype test from":                         "qtype chat app.qtype.yaml -f support -i '{\"customer\": \"c-014\"}' --session me <transcript.jsonl",
@@ -144,10 +147,10 @@ func exampleCommand(t *testing.T, folder, line string) *exec.Cmd {
 
 // serveExample runs a server on any free port until it is ready, and ends it by a signal.
 func serveExample(t *testing.T, folder, line, ready string) {
-	if strings.HasPrefix(line, "qtype serve") {
-		line += " --port 0"
-	} else {
+	if strings.HasPrefix(line, "qtype mcp") {
 		line += " --http 127.0.0.1:0"
+	} else {
+		line += " --port 0"
 	}
 	cmd := exampleCommand(t, folder, "exec "+line)
 	out, err := cmd.StderrPipe()

@@ -37,11 +37,14 @@ func NewRuns(s *cli.Streams, repeat func(ctx context.Context, args []string) err
 // subcommands.
 func newRunsCommand(s *cli.Streams, use, short string, args cobra.PositionalArgs, first ...func(*pflag.FlagSet)) *runsCommand {
 	r := &runsCommand{Streams: s, cmd: &cobra.Command{Use: use, Short: short, Args: args}, engine: cli.NewEnumFlag("", durable.Local, durable.Temporal)}
-	for _, add := range first {
-		add(r.cmd.Flags())
-	}
-	r.engine.AddTo(r.cmd, "engine", "", "local or temporal (default: both, Temporal in a program that has it)")
-	r.temporal.AddTo(r.cmd.Flags())
+	cli.AddFlags(r.cmd.Flags(), "Runs", func() {
+		for _, add := range first {
+			add(r.cmd.Flags())
+		}
+		r.engine.AddTo(r.cmd, "engine", "", "local or temporal (default: both, Temporal in a program that has it)")
+	})
+	cli.AddFlags(r.cmd.Flags(), "Temporal", func() { r.temporal.AddTo(r.cmd.Flags()) })
+	cli.GroupHelp(r.cmd)
 	return r
 }
 
@@ -82,7 +85,8 @@ Temporal has them, and local ones that run, were interrupted or wait for approva
 files in the working directory and the folders in it. A local run that is complete leaves no such file.`
 	r.cmd.Example = `  qtype runs list
   qtype runs list --engine temporal --flow triage --user ada`
-	format := cli.AddLineFormat(r.cmd)
+	var format *cli.EnumFlag
+	cli.AddFlags(r.cmd.Flags(), "Output", func() { format = cli.AddLineFormat(r.cmd) })
 	r.cmd.RunE = func(c *cobra.Command, _ []string) error {
 		if len(folders) == 0 {
 			folders = []string{"."}

@@ -151,7 +151,7 @@ func TestEvaluate_Metrics(t *testing.T) {
 			t.Errorf("%s: got %s", c.metric, got)
 		}
 	}
-	for _, elsewhere := range []string{"checks", "preference", "faithfulness", "relevance", "source_recall", "source_precision"} { // TestUsers_Checks, TestEvaluate_Judges
+	for _, elsewhere := range []string{"checks", "preference", "faithfulness", "relevance", "source_recall", "source_precision", "safe"} { // TestUsers_Checks, TestEvaluate_Judges, TestAttacks
 		seen[elsewhere] = true
 	}
 	for _, row := range spec.Metrics() {
