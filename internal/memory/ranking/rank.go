@@ -25,7 +25,7 @@ const (
 	dampedWords      = 80        // a longer message gets a smaller share of the scores of its neighbors
 	depth            = 100       // of the rankings that are combined
 	wordsWeight      = 0.6
-	similarityWeight = 0.4
+	similarityWeight = 0.35
 	highDeviations   = 5    // standard deviations above the mean that are as much as all words of the query
 	minDeviations    = 2    // above the mean that a document without words of the query needs
 	cosineShare      = 0.05 // the order of documents below the mean, as in a short conversation
@@ -46,7 +46,7 @@ const (
 //nolint:gochecknoglobals // constant tables
 var (
 	wordsBefore, wordsAfter = []float32{0.5, 0.3, 0.1}, []float32{0.4, 0.2, 0.1}
-	similarityAround        = []float32{0.2}
+	similarityAround        = []float32{0.1}
 )
 
 // Similarity is the similarity of a document's vector with that of the query.
