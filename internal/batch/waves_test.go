@@ -33,7 +33,7 @@ const severalSteps = `id: app
 memories: [{id: chat}]
 auths: [{type: api_key, id: key, api_key: secret}]
 models:
-  - {type: Model, id: first, provider: openai, model_id: gpt-4.1, base_url: "%[1]s/v1", auth: key, inference_params: {temperature: 0.5}}
+  - {type: Model, id: first, provider: openai, model_id: gpt-6-luna, base_url: "%[1]s/v1", auth: key, inference_params: {temperature: 0.5}}
   - {type: Model, id: second, provider: anthropic, model_id: claude-opus-4-6, base_url: "%[1]s", auth: key}
   - {type: EmbeddingModel, id: vectors, provider: openai, model_id: small, base_url: "%[1]s/v1", auth: key, dimensions: 3}
 flows:
@@ -55,7 +55,7 @@ flows:
 const agent = `id: app
 auths: [{type: api_key, id: key, api_key: secret}]
 models:
-  - {type: Model, id: first, provider: openai, model_id: gpt-4.1, base_url: "%[1]s/v1", auth: key}
+  - {type: Model, id: first, provider: openai, model_id: gpt-6-luna, base_url: "%[1]s/v1", auth: key}
 tools:
   - {type: CommandTool, id: count, name: count, description: counts, program: sh, args: [-c, "echo x >>calls.txt; echo 7"], outputs: [{id: n, type: int}]}
 flows:
@@ -86,12 +86,12 @@ flows:
 
 // providers are models of the providers with batches, with the address of their server.
 var providers = map[string]string{
-	"openai":       `provider: openai, model_id: gpt-4.1, base_url: "%[1]s/v1"`,
+	"openai":       `provider: openai, model_id: gpt-6-luna, base_url: "%[1]s/v1"`,
 	"anthropic":    `provider: anthropic, model_id: claude-opus-4-6, base_url: "%[1]s"`,
-	"azure":        `provider: azure-openai, model_id: gpt-4.1, deployment: bulk, base_url: "%[1]s"`,
+	"azure":        `provider: azure-openai, model_id: gpt-6-luna, deployment: bulk, base_url: "%[1]s"`,
 	"google":       `provider: google-ai, model_id: gemini-3-flash, base_url: "%[1]s"`,
 	"mistral":      `provider: mistral, model_id: mistral-medium-latest, base_url: "%[1]s/v1"`,
-	"azure, dated": `provider: azure-openai, model_id: gpt-4.1, deployment: bulk, api_version: "2024-10-21", base_url: "%[1]s"`,
+	"azure, dated": `provider: azure-openai, model_id: gpt-6-luna, deployment: bulk, api_version: "2024-10-21", base_url: "%[1]s"`,
 }
 
 // withProvider returns a document whose model is that of a provider.
@@ -594,12 +594,12 @@ func TestRun_BatchesFew(t *testing.T) {
 			defer at.Close()
 			sent := newWaves()
 			sent.Least = test.least
-			document := strings.Replace(severalSteps, "model_id: gpt-4.1,", "model_id: gpt-4.1, "+test.settings, 1)
+			document := strings.Replace(severalSteps, "model_id: gpt-6-luna,", "model_id: gpt-6-luna, "+test.settings, 1)
 			got, errs, err := wavesRun(t, document, at.URL, 4, sent, batch.Config{})
 			if diff := cmp.Diff(strings.ReplaceAll(want, plain.URL, at.URL), got); diff != "" || !errors.Is(err, batch.ErrRowsFailed) {
 				t.Errorf("%v\n%s\n%s", err, diff, errs)
 			}
-			made := strings.Count(strings.Join(server.AtOnce(), "\n"), `"gpt-4.1"`)
+			made := strings.Count(strings.Join(server.AtOnce(), "\n"), `"gpt-6-luna"`)
 			if _, twice := server.Paid(); made != test.atOnce || twice > 0 {
 				t.Errorf("%d calls at once, %d twice\n%s", made, twice, errs)
 			}
@@ -614,7 +614,7 @@ func TestRun_BatchesDeclared(t *testing.T) {
 	server := batchtest.New(3, batchtest.Faults{}, batchtest.Deterministic)
 	at := httptest.NewServer(server)
 	defer at.Close()
-	document := strings.Replace(singleCall("openai"), "model_id: gpt-4.1,", "model_id: gpt-4.1, batch: {max_calls: 7},", 1)
+	document := strings.Replace(singleCall("openai"), "model_id: gpt-6-luna,", "model_id: gpt-6-luna, batch: {max_calls: 7},", 1)
 	_, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{})
 	if _, batches := server.Made(); !errors.Is(err, batch.ErrRowsFailed) || batches != 6 {
 		t.Errorf("%v: %d batches\n%s", err, batches, errs)
@@ -658,7 +658,7 @@ func TestRun_BatchesBudget(t *testing.T) {
 			at := httptest.NewServer(server)
 			defer at.Close()
 			document := strings.Replace(grouped, "  - id: talk\n", "  - id: talk\n    budget: "+budget+"\n", 1)
-			document = strings.Replace(document, "gpt-5.1, api: responses", "gpt-4.1, prices: {input: 2, output: 8}", 1)
+			document = strings.Replace(document, "gpt-5.1, api: responses", "gpt-6-luna, prices: {input: 2, output: 8}", 1)
 			document = document[:strings.Index(document, "      - {type: Collect")]
 			document = strings.Replace(document, "outputs: [one, last]", "outputs: [reply]", 1)
 			_, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{})
@@ -703,7 +703,7 @@ func TestRun_BatchesUnknown(t *testing.T) {
 		t.Run(model, func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			writeQuestions(t, 3, 3)
-			document := strings.Replace(agent, "provider: openai, model_id: gpt-4.1", model, 1)
+			document := strings.Replace(agent, "provider: openai, model_id: gpt-6-luna", model, 1)
 			_, _, err := wavesRun(t, document, "http://127.0.0.1:1", 1, newWaves(), batch.Config{})
 			if want = "--batch: no model of the flow has batches: " + want; err == nil || err.Error() != want {
 				t.Errorf("got %v, want %s", err, want)
@@ -877,7 +877,7 @@ func TestRun_BatchesProgress(t *testing.T) {
 		w.WriteHeader(http.StatusTeapot)
 	}))
 	defer hook.Close()
-	document := strings.NewReplacer("id: app\n", "id: app\nmemories: [{id: chat}]\n", "tools: [count], ", "memory: chat, ", "gpt-4.1,", "gpt-4.1, prices: {input: 2, output: 8},").Replace(agent)
+	document := strings.NewReplacer("id: app\n", "id: app\nmemories: [{id: chat}]\n", "tools: [count], ", "memory: chat, ", "gpt-6-luna,", "gpt-6-luna, prices: {input: 2, output: 8},").Replace(agent)
 	out, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{ProgressJSON: true, OnEnd: hook.URL + "/hook"})
 	if !errors.Is(err, batch.ErrRowsFailed) || !strings.Contains(errs, "warning: --on-end: "+strings.TrimPrefix(hook.URL, "http://")+": HTTP 418") {
 		t.Errorf("%v\n%s", err, errs)
@@ -925,9 +925,9 @@ func TestRun_BatchesFlex(t *testing.T) {
 	})
 	at := httptest.NewServer(server)
 	defer at.Close()
-	catalogue := "catalogue: [{provider: openai, id: gpt-4.1, prices: {input: 2, output: 8, flex: {input: 1, output: 4}}}]"
+	catalogue := "catalogue: [{provider: openai, id: gpt-6-luna, prices: {input: 2, output: 8, flex: {input: 1, output: 4}}}]"
 	testkit.Must(t, os.WriteFile("models.yaml", []byte(catalogue), 0o600))
-	document := strings.NewReplacer("gpt-4.1", "gpt-4.1, retry: {initial_delay: 1ms, max_delay: 1ms}", "tools: [count], ", "").Replace(agent)
+	document := strings.NewReplacer("gpt-6-luna", "gpt-6-luna, retry: {initial_delay: 1ms, max_delay: 1ms}", "tools: [count], ", "").Replace(agent)
 	run := func(document string) (string, error) {
 		_, errs, err := wavesRun(t, document, at.URL, 1, nil, batch.Config{Flex: true, Restart: true})
 		return errs, err
@@ -935,10 +935,10 @@ func TestRun_BatchesFlex(t *testing.T) {
 	if errs, err := run(document); err != nil || !strings.Contains(errs, "saved 0.00028 (50 %)") || refused.Load() != 3 {
 		t.Errorf("%v\n%s", err, errs)
 	}
-	if errs, err := run(strings.Replace(document, "gpt-4.1,", "gpt-4.1, inference_params: {service_tier: default},", 1)); err != nil || strings.Contains(errs, "saved") {
+	if errs, err := run(strings.Replace(document, "gpt-6-luna,", "gpt-6-luna, inference_params: {service_tier: default},", 1)); err != nil || strings.Contains(errs, "saved") {
 		t.Errorf("%v\n%s", err, errs)
 	}
-	if errs, err := run(strings.Replace(document, "gpt-4.1", "gpt-4o", 1)); err == nil || err.Error() != "--batch: no model of the flow has the tier flex: first (openai)" {
+	if errs, err := run(strings.Replace(document, "gpt-6-luna", "gpt-6-sol", 1)); err == nil || err.Error() != "--batch: no model of the flow has the tier flex: first (openai)" {
 		t.Errorf("%v\n%s", err, errs)
 	}
 }

@@ -26,7 +26,7 @@ const inBatches = `id: app
 memories: [{id: chat}]
 auths: [{type: api_key, id: key, api_key: secret}]
 models:
-  - {type: Model, id: first, provider: openai, model_id: gpt-4.1, api: chat, base_url: "URL/v1", auth: key, prices: {input: 2, output: 8}}
+  - {type: Model, id: first, provider: openai, model_id: gpt-6-luna, api: chat, base_url: "URL/v1", auth: key, prices: {input: 2, output: 8}}
   - {type: Model, id: second, provider: anthropic, model_id: claude-opus-4-6, base_url: "URL", auth: key, prices: {input: 2, output: 8}}
 flows:
   - id: talk
