@@ -44,6 +44,7 @@ func exampleRuns() map[string][]exampleRun {
 			},
 			{flow: "ingest", input: "in.jsonl", text: `{"input_dir": "pages"}` + "\n"},
 		},
+		"attacks":       {{input: "in.jsonl", text: `{"question": "Hello"}` + "\n"}},
 		"chat":          {{input: "in.jsonl", text: conversation}},
 		"context":       {{input: "visit.jsonl"}},
 		"orders":        {{input: "customers.csv"}},
