@@ -100,6 +100,9 @@ func (h htmlText) elements(ctx context.Context, text string) ([]*htmlElement, er
 		p.at += len(tokens.Raw())
 		switch token := tokens.Token(); token.Type {
 		case html.StartTagToken:
+			if token.Data == "noscript" {
+				tokens.NextIsNotRawText() // what a reader without scripts sees
+			}
 			p.open(token.Data, start)
 		case html.EndTagToken:
 			p.close(token.Data)

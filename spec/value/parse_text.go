@@ -3,6 +3,7 @@ package value
 import (
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -106,7 +107,11 @@ func (p *parser) escape(b *strings.Builder) error {
 	}
 	i := strings.IndexByte(`"\/bfnrt`, c)
 	if i < 0 {
-		return p.fail(`\%c is not an escape`, c)
+		r, _ := utf8.DecodeRuneInString(p.text[p.at+1:])
+		if !unicode.IsPrint(r) {
+			return p.fail(`a backslash before %U is not an escape`, r)
+		}
+		return p.fail(`\%c is not an escape`, r)
 	}
 	b.WriteByte("\"\\/\b\f\n\r\t"[i])
 	p.at += 2
