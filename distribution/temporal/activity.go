@@ -189,16 +189,9 @@ func (c *chunk) inputs() inputs {
 // inputs returns the inputs of an attempt, which they end by chunkRun.fail if they cannot be read.
 type inputs func(*chunkRun) iter.Seq[runtime.Input]
 
-// process runs the rows that an earlier attempt has not finished, and calls take with the results. It returns what the run has
-// counted.
-func (w *chunkRunner) process(ctx context.Context, t task, isLocal bool, in inputs, take func(*runtime.Result) error) (counted stats, err error) {
-	ctx, cancel := ownContext(ctx)
-	defer cancel(nil)
-	c := &chunkRun{blobs: w.blobs, task: t, counted: &runtime.Progress{}, finished: map[checkpoint.Key]*finishedRow{}, cancel: cancel, drain: w.drain}
-	served, err := w.served(ctx, c)
-	if err != nil {
-		return counted, err
-	}
+// options returns the options of every run of the chunk.
+func (c *chunkRun) options(w *chunkRunner) ([]runtime.RunOption, error) {
+	t := c.task
 	kinds := []steps.EventKind{steps.EventUsage, steps.EventTurn, steps.EventFallback, steps.EventRepeated}
 	if t.Budget != nil {
 		kinds = append(kinds, steps.EventToolCall)
@@ -214,9 +207,26 @@ func (w *chunkRunner) process(ctx context.Context, t task, isLocal bool, in inpu
 		opts = append(opts, runtime.WithTail(), runtime.WithPartialInput(c.partialReason))
 		codec, err := w.codec(t)
 		if err != nil {
-			return counted, err
+			return nil, err
 		}
 		c.batches = codec.BatchSteps()
+	}
+	return opts, nil
+}
+
+// process runs the rows that an earlier attempt has not finished, and calls take with the results. It returns what the run has
+// counted.
+func (w *chunkRunner) process(ctx context.Context, t task, isLocal bool, in inputs, take func(*runtime.Result) error) (counted stats, err error) {
+	ctx, cancel := ownContext(ctx)
+	defer cancel(nil)
+	c := &chunkRun{blobs: w.blobs, task: t, counted: &runtime.Progress{}, finished: map[checkpoint.Key]*finishedRow{}, cancel: cancel, drain: w.drain}
+	served, err := w.served(ctx, c)
+	if err != nil {
+		return counted, err
+	}
+	opts, err := c.options(w)
+	if err != nil {
+		return counted, err
 	}
 	if !isLocal {
 		if err := c.restore(ctx); err != nil {

@@ -111,7 +111,7 @@ func (b *blobs) createFile(name string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return nil, fmt.Errorf("blobs: %w", err)
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o666)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o666) //nolint:gosec // as other blobs, with the permissions of the umask
 	if err != nil {
 		return nil, fmt.Errorf("blobs: %w", err)
 	}

@@ -28,8 +28,8 @@ import (
 )
 
 // dial connects to Temporal.
-func dial(ctx context.Context, cfg durable.Config, out io.Writer) (client.Client, error) {
-	return dialMeasured(ctx, cfg, out, nil)
+func dial(ctx context.Context, cfg durable.Config) (client.Client, error) {
+	return dialMeasured(ctx, cfg, nil, nil)
 }
 
 // dialMeasured is dial, with the metrics of the client in a registry; nil for none.

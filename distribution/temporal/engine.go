@@ -63,7 +63,7 @@ func (e *batchEngine) Open(ctx context.Context, app *runtime.App, flow *spec.Flo
 	if err != nil {
 		return nil, err
 	}
-	c, err := dial(ctx, e.Config, nil)
+	c, err := dial(ctx, e.Config)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 // it; the run that writes its output finds it again. app is another version of its document, whose workers continue it,
 // also if it has not ended; nil for the same one.
 func (Engine) Retry(ctx context.Context, cfg durable.Config, id string, app *spec.Application) error {
-	c, err := dial(ctx, cfg, nil)
+	c, err := dial(ctx, cfg)
 	if err != nil {
 		return err
 	}

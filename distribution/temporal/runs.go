@@ -32,7 +32,7 @@ const maxListed = 1_000
 // List returns the runs that Temporal has and the filter selects, the newest first. Of runs that were
 // resumed or continued it has the newest execution.
 func (Engine) List(ctx context.Context, cfg durable.Config, filter durable.Filter) ([]durable.Run, error) {
-	c, err := dial(ctx, cfg, nil)
+	c, err := dial(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func statusName(s enums.WorkflowExecutionStatus) string {
 // Show returns a run with what it has finished. For a run that is not complete a worker
 // must be there to answer.
 func (e Engine) Show(ctx context.Context, cfg durable.Config, id string) (*durable.Run, error) {
-	c, err := dial(ctx, cfg, nil)
+	c, err := dial(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +218,7 @@ func (Engine) Answer(ctx context.Context, cfg durable.Config, id string, answers
 	if len(answers) > 1 && size > maxAnswers {
 		return fmt.Errorf("the answers have %d bytes, more than %d: give them in several commands", size, maxAnswers)
 	}
-	c, err := dial(ctx, cfg, nil)
+	c, err := dial(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -240,7 +240,7 @@ func (Engine) Answer(ctx context.Context, cfg durable.Config, id string, answers
 
 // Cancel ends a run, which can be resumed.
 func (Engine) Cancel(ctx context.Context, cfg durable.Config, id string) error {
-	c, err := dial(ctx, cfg, nil)
+	c, err := dial(ctx, cfg)
 	if err != nil {
 		return err
 	}

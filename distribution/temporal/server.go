@@ -35,7 +35,7 @@ type Server struct {
 
 // Serve connects a server to Temporal.
 func (e Engine) Serve(ctx context.Context, cfg durable.Config, log *slog.Logger) (durable.Server, error) {
-	c, err := dial(ctx, cfg, nil)
+	c, err := dial(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -108,22 +108,33 @@ Without metrics the output is compared with the column expected.`,
 	return c
 }
 
+// checkOnlyFailed rejects flags that have no meaning for the failed rows of a report alone.
+func (e *evalCommand) checkOnlyFailed() error {
+	switch {
+	case e.failed == "":
+		return nil
+	case e.Until > 0:
+		return terminal.Usagef("--until and --only-failed exclude each other: failed rows are no sample of all")
+	case e.Budget > 0:
+		return terminal.Usagef("--budget and --only-failed exclude each other: failed rows are no sample of all")
+	case e.baseline != "":
+		return terminal.Usagef("--only-failed and --baseline exclude each other: the means would be of different rows")
+	}
+	return nil
+}
+
 // check rejects flags that exclude each other or have no effect.
 func (e *evalCommand) check() error {
-	if err := e.checkNumbers(); err != nil {
-		return err
+	for _, check := range []func() error{e.checkNumbers, e.checkOnlyFailed} {
+		if err := check(); err != nil {
+			return err
+		}
 	}
 	switch {
 	case e.flags.Changed("max-regression") && e.baseline == "":
 		return terminal.Usagef("--max-regression requires --baseline")
 	case e.flags.Changed("gate") && e.baseline == "":
 		return terminal.Usagef("--gate requires --baseline")
-	case e.Until > 0 && e.failed != "":
-		return terminal.Usagef("--until and --only-failed exclude each other: failed rows are no sample of all")
-	case e.Budget > 0 && e.failed != "":
-		return terminal.Usagef("--budget and --only-failed exclude each other: failed rows are no sample of all")
-	case e.failed != "" && e.baseline != "":
-		return terminal.Usagef("--only-failed and --baseline exclude each other: the means would be of different rows")
 	case e.Resume && e.Restart:
 		return terminal.Usagef("--resume and --restart exclude each other")
 	case (e.Resume || e.Restart) && e.output == "":
@@ -174,23 +185,23 @@ func (e *evalCommand) checkNumbers() error {
 	return nil
 }
 
+// readReport reads a report; nil without a name.
+func readReport(name string) (*evalrun.Report, error) {
+	if name == "" {
+		return nil, nil
+	}
+	return evalrun.ReadReport(name)
+}
+
 func (e *evalCommand) run(ctx context.Context) (err error) {
 	if err := e.check(); err != nil {
 		return err
 	}
-	if e.baseline != "" {
-		report, err := evalrun.ReadReport(e.baseline)
-		if err != nil {
-			return err
-		}
-		e.Baseline = report
+	if e.Baseline, err = readReport(e.baseline); err != nil {
+		return err
 	}
-	if e.failed != "" {
-		report, err := evalrun.ReadReport(e.failed)
-		if err != nil {
-			return err
-		}
-		e.OnlyFailed = report
+	if e.OnlyFailed, err = readReport(e.failed); err != nil {
+		return err
 	}
 	e.Gate = evalrun.Gate(e.gate.Value)
 	if e.Record, err = recordMode(e.record); err != nil {

@@ -366,7 +366,7 @@ func (p *planning) divide(tx *sql.Tx, g part, wave int64) (made int, err error) 
 
 // prefix returns the numbers of the first and the last call of those that fit into a batch, and how many they are.
 func (p *planning) prefix(tx *sql.Tx, g part, limits wire.BatchLimits, order string) (first, last int64, count int, err error) {
-	rows, err := tx.QueryContext(context.Background(), "SELECT number, size FROM calls WHERE batch IS NULL AND status = 0 AND model = ? AND method = ? AND head = ? AND most = ? AND tries >= ? ORDER BY "+order+" LIMIT ?", g.model, g.method, g.head, g.most, p.tries, limits.Calls)
+	rows, err := tx.QueryContext(context.Background(), "SELECT number, size FROM calls WHERE batch IS NULL AND status = 0 AND model = ? AND method = ? AND head = ? AND most = ? AND tries >= ? ORDER BY "+order+" LIMIT ?", g.model, g.method, g.head, g.most, p.tries, limits.Calls) //nolint:gosec // order is "number" or "random()"
 	if err != nil {
 		return 0, 0, 0, err
 	}

@@ -42,24 +42,7 @@ func OneLine(s string) string {
 func encode(v any) *yaml.Node {
 	switch v := v.(type) {
 	case *Block:
-		n := &yaml.Node{Kind: yaml.MappingNode}
-		if v.Inline {
-			n.Style = yaml.FlowStyle
-		}
-		for _, e := range v.Entries {
-			key := scalar(e.Key)
-			var notes []string
-			for line := range strings.Lines(e.Note) {
-				notes = append(notes, "# "+OneLine(strings.TrimRight(line, "\n")))
-			}
-			key.HeadComment = strings.Join(notes, "\n")
-			value := encode(e.Value)
-			if v.Inline && strings.Contains(value.Value, "?") && value.Style == 0 {
-				value.Style = yaml.DoubleQuotedStyle
-			}
-			n.Content = append(n.Content, key, value)
-		}
-		return n
+		return encodeBlock(v)
 	case []*Block:
 		return encodeList(v)
 	case []any:
@@ -91,6 +74,27 @@ func encode(v any) *yaml.Node {
 		return scalar(escapeEnv(v))
 	}
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: fmt.Sprint(v)}
+}
+
+func encodeBlock(b *Block) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.MappingNode}
+	if b.Inline {
+		n.Style = yaml.FlowStyle
+	}
+	for _, e := range b.Entries {
+		key := scalar(e.Key)
+		var notes []string
+		for line := range strings.Lines(e.Note) {
+			notes = append(notes, "# "+OneLine(strings.TrimRight(line, "\n")))
+		}
+		key.HeadComment = strings.Join(notes, "\n")
+		value := encode(e.Value)
+		if b.Inline && strings.Contains(value.Value, "?") && value.Style == 0 {
+			value.Style = yaml.DoubleQuotedStyle
+		}
+		n.Content = append(n.Content, key, value)
+	}
+	return n
 }
 
 func encodeList(all []*Block) *yaml.Node {

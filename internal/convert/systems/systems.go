@@ -43,12 +43,8 @@ func Converters() convert.Converters {
 		convert.XFlow: tree(func(_ context.Context, r *input.Report, root *input.Node, _ convert.Input) *document.App {
 			return xflow.Convert(r, root)
 		}),
-		convert.PromptFoo: tree(func(ctx context.Context, r *input.Report, root *input.Node, in convert.Input) *document.App {
-			return promptfoo.Convert(ctx, r, root, in)
-		}),
-		convert.OpenAIEvals: tree(func(ctx context.Context, r *input.Report, root *input.Node, in convert.Input) *document.App {
-			return openaievals.Convert(ctx, r, root, in)
-		}),
+		convert.PromptFoo:   tree(promptfoo.Convert),
+		convert.OpenAIEvals: tree(openaievals.Convert),
 		convert.PromptFlow:  promptFlow,
 		convert.LangChain4j: langChain4j,
 		convert.LangGraph:   langGraph,

@@ -83,7 +83,7 @@ func judged(method string, body []byte) (int, []byte) {
 // scoresOf returns what an evaluation found, without times and money.
 func scoresOf(r *evalrun.Report) (all []string, money float64) {
 	for _, res := range r.Results {
-		all = append(all, fmt.Sprint(res.Variant, res.Row, res.Outputs["reply"], res.Outputs["short"], res.Error))
+		all = append(all, fmt.Sprint(res.Variant, res.Row, string(res.Outputs["reply"]), string(res.Outputs["short"]), res.Error))
 		for id, s := range res.Scores {
 			if id != "cost" {
 				all = append(all, fmt.Sprint(id, *s))

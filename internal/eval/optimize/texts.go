@@ -98,7 +98,7 @@ func (s *search) rewrite(ctx context.Context, parent *Candidate, batch [][]int) 
 	if err := s.check(parent, t, text); err != nil {
 		s.unchanged++
 		s.note(&Candidate{Parent: parent.ID, Changed: []string{t.Address}, Verdict: "rejected: " + err.Error()})
-		return false, nil
+		return false, nil //nolint:nilerr // the log has it
 	}
 	c, err := s.child(ctx, parent, map[string]any{t.Address: text})
 	if errors.Is(err, errRejected) {

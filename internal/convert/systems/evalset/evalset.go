@@ -175,7 +175,6 @@ func (s *Set) Finish(n *input.Node) *document.App {
 	ask, answer := s.IDs.New("ask", "ask"), s.IDs.New("respond", "respond")
 	text := &document.Type{Kind: document.Text, Declared: true}
 	var templates []string
-	system := ""
 	for i, p := range s.Prompts {
 		at := cmp.Or(p.At, n)
 		if strings.Contains(p.System, "{{") { // a system message has no places
@@ -184,7 +183,7 @@ func (s *Set) Finish(n *input.Node) *document.App {
 		}
 		templates = append(templates, s.Template(s.Prompts[i].User, at))
 	}
-	system = s.Prompts[0].System
+	system := s.Prompts[0].System
 	f := &document.Flow{ID: s.IDs.New("main", "main"), Types: func(string) *document.Type { return text },
 		Inputs: slices.Clone(s.order), Outputs: []string{"answer"}}
 	template := new(document.Block).Set("type", "PromptTemplate").Set("id", ask).Set("template", templates[0])

@@ -106,21 +106,7 @@ func (c *conversion) run(run *input.Node) {
 	c.Skip(run, "it describes a run", "id", "object", "status", "created_at", "report_url", "eval_id", "metadata")
 	source.Get("type").Use()
 	name := c.Text(source, "model")
-	parameters := &document.Block{Inline: true}
-	if p := c.Map(source, "sampling_params"); p != nil {
-		for _, key := range []string{"temperature", "top_p", "seed", "max_completion_tokens", "max_completions_tokens", "max_output_tokens"} {
-			if v := p.Get(key); v != nil {
-				if v.Kind != input.Int && v.Kind != input.Float {
-					c.Malformed(v, "%s must be a number, not %s", key, v.Describe())
-					continue
-				}
-				if strings.HasPrefix(key, "max_") {
-					key = "max_tokens"
-				}
-				parameters.Set(key, document.Number(v.Text))
-			}
-		}
-	}
+	parameters := c.parameters(c.Map(source, "sampling_params"))
 	if name != "" {
 		id, known := c.App.ModelFor(c.IDs, "", name, parameters)
 		if !known {
@@ -134,6 +120,27 @@ func (c *conversion) run(run *input.Node) {
 		c.messages(m)
 	}
 	c.source(source.Get("source"))
+}
+
+// parameters reads the parameters of a model; p may be nil.
+func (c *conversion) parameters(p *input.Node) *document.Block {
+	b := &document.Block{Inline: true}
+	if p == nil {
+		return b
+	}
+	for _, key := range []string{"temperature", "top_p", "seed", "max_completion_tokens", "max_completions_tokens", "max_output_tokens"} {
+		v := p.Get(key)
+		switch {
+		case v == nil:
+		case v.Kind != input.Int && v.Kind != input.Float:
+			c.Malformed(v, "%s must be a number, not %s", key, v.Describe())
+		case strings.HasPrefix(key, "max_"):
+			b.Set("max_tokens", document.Number(v.Text))
+		default:
+			b.Set(key, document.Number(v.Text))
+		}
+	}
+	return b
 }
 
 // messages reads the prompt of a run. Runs with the same one share it.

@@ -228,6 +228,26 @@ func (c *conversion) judge(k check, base string) {
 	c.add(k, strings.ReplaceAll(base, "-", "_"), key, b, "rubric", "rubric", judged[base]+rubric)
 }
 
+// isJSON adds the metric of an assertion about JSON, with a schema, that of a file, or none.
+func (c *conversion) isJSON(k check) {
+	schema := k.n.Get("value")
+	if schema != nil && schema.Kind == input.Text {
+		name, _ := strings.CutPrefix(schema.Text, "file://")
+		read, err := c.value(name)
+		if err != nil {
+			c.Unsupported(schema, "the schema %s cannot be read: %s", name, err)
+			return
+		}
+		schema = read
+	}
+	if schema == nil || schema.Kind != input.Map {
+		c.add(k, "is_json", "is_json", evalset.Keys("type", "is_json"), "", "", nil)
+		return
+	}
+	b := evalset.Keys("type", "json_schema", "schema", evalset.Value(schema))
+	c.add(k, "json_schema", "json_schema "+schema.Use().Fingerprint(), b, "", "", nil)
+}
+
 // other adds the metrics of assertions that neither compare with a text nor are judged by a rubric.
 func (c *conversion) other(k check, base string) {
 	switch base {
@@ -239,22 +259,7 @@ func (c *conversion) other(k check, base string) {
 		}
 		c.add(k, "regexp", "regexp "+pattern, evalset.Keys("type", "regexp", "pattern", pattern), "", "", nil)
 	case "is-json":
-		schema := k.n.Get("value")
-		if schema != nil && schema.Kind == input.Text {
-			name, _ := strings.CutPrefix(schema.Text, "file://")
-			read, err := c.value(name)
-			if err != nil {
-				c.Unsupported(schema, "the schema %s cannot be read: %s", name, err)
-				return
-			}
-			schema = read
-		}
-		if schema == nil || schema.Kind != input.Map {
-			c.add(k, "is_json", "is_json", evalset.Keys("type", "is_json"), "", "", nil)
-			return
-		}
-		b := evalset.Keys("type", "json_schema", "schema", evalset.Value(schema))
-		c.add(k, "json_schema", "json_schema "+schema.Use().Fingerprint(), b, "", "", nil)
+		c.isJSON(k)
 	case "similar", "bleu", "answer-relevance":
 		if k.not {
 			c.Unsupported(k.n, "the reverse of %s is not converted", base)
