@@ -31,10 +31,11 @@ func (m *Model) PriceRegion(endpoint string) string {
 	}
 	switch m.Provider {
 	case "openai":
-		switch strings.ToLower(host) {
-		case "us.api.openai.com":
+		switch region, ok := strings.CutSuffix(strings.ToLower(host), ".api.openai.com"); {
+		case !ok:
+		case region == "us":
 			return catalogue.InUS
-		case "eu.api.openai.com":
+		default: // eu, au, ca, gb, in, jp, kr, …: developers.openai.com/api/docs/guides/data-residency has one surcharge for all
 			return catalogue.InEU
 		}
 	case "anthropic": // the default is a setting of the account, which answers name

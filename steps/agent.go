@@ -2,6 +2,7 @@ package steps
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -239,7 +240,10 @@ func (a *agent) run(ctx context.Context, row *Row, call chat.ToolCall) (toolResu
 	Report(ctx, a.event(row, Event{Kind: EventToolCall, Tool: call.Name, CallID: call.ID, Text: call.Arguments}))
 	result, err := a.callOnce(tool.WithCaller(ctx, tool.Caller{Step: a.id, Session: row.Session, Row: row.Number, CallID: call.ID, AuditCall: a.audit.NewCall()}), call)
 	if err != nil && ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		if undecided := (*undecidedError)(nil); errors.As(err, &undecided) && undecided.callID == call.ID {
+			result = textResult("error: not called, because the run ended before it was approved")
+		}
+		return result, context.Cause(ctx)
 	}
 	ev := Event{Kind: EventToolResult, Tool: call.Name, CallID: call.ID, Text: result.text(), Err: err}
 	if err != nil {

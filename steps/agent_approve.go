@@ -86,6 +86,19 @@ func (a *approver) deciders(info tool.Info) []string {
 	return a.tools[info.Set]
 }
 
+// undecidedError reports that a call was not made because nobody decided about it.
+type undecidedError struct {
+	tool   string
+	callID string
+	err    error
+}
+
+func (e *undecidedError) Error() string {
+	return fmt.Sprintf("%s was not called: approval failed: %v", e.tool, e.err)
+}
+
+func (e *undecidedError) Unwrap() error { return e.err }
+
 // confirm returns nil if the call may proceed, else the error that the model gets.
 func (a *approver) confirm(ctx context.Context, info tool.Info, args map[string]any) error {
 	if a == nil || !a.lists(info.ID) && !a.lists(info.Set) {
@@ -134,7 +147,7 @@ func (a *approver) ask(ctx context.Context, info tool.Info, given []byte) error 
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s was not called: approval failed: %w", info.Name, err)
+		return &undecidedError{info.Name, tool.CallerOf(ctx).CallID, err}
 	case !yes:
 		return &redact.PublicError{Err: &RejectedError{Tool: info.Name, Reason: reason}}
 	}

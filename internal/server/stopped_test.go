@@ -192,7 +192,7 @@ func TestStopped_Call(t *testing.T) {
 	s.post("/runs/"+run+"/cancel", "")
 	s.do("GET", "/runs/"+run+"/events", "")
 	got := s.do("GET", "/sessions/c/messages", "").body
-	for _, want := range []string{`"state":"output-error"`, "the user stopped the run before this call had ended", `"text":"(stopped)"`, `"stopped":true`} {
+	for _, want := range []string{`"state":"output-error"`, "not called, because the run ended before it was approved", `"text":"(stopped)"`, `"stopped":true`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in %s", want, got)
 		}
