@@ -195,6 +195,8 @@ type RetrievalBlock struct {
 	Scope Scope `yaml:"scope" default:"session" validate:"oneof=session user"`
 	// TopK is the maximum number of retrieved passages; without it they have up to 4,000 tokens.
 	TopK int `yaml:"top_k" validate:"gt=0"`
+	// MinScore is the least score of retrieved passages, as qtype memory search prints it; 0 for no limit. With 0.4 the block is mostly empty if no message is relevant.
+	MinScore float64 `yaml:"min_score" default:"0" validate:"gte=0"`
 	// Priority selects which block is shortened first if the blocks are too large: the one with the highest number; 0 is never shortened.
 	Priority int `yaml:"priority" default:"3" validate:"gte=0"`
 }

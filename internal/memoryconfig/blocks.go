@@ -56,7 +56,7 @@ var blockBuilders = sync.OnceValue(func() map[reflect.Type]blockBuilder {
 			Instructions: b.Instructions, InputTokens: m.InputTokens(b.Model.To, b.MaxTokens), Summarizer: m.Summarizer(b)}
 	})
 	addBlock(table, func(b *spec.RetrievalBlock, m Models) promptcontext.Block {
-		return promptcontext.Block{Kind: promptcontext.Retrieval, Priority: b.Priority, Scope: memory.Scope(b.Scope), TopK: b.TopK, Embedder: m.embedder(b)}
+		return promptcontext.Block{Kind: promptcontext.Retrieval, Priority: b.Priority, Scope: memory.Scope(b.Scope), TopK: b.TopK, MinScore: b.MinScore, Embedder: m.embedder(b)}
 	})
 	addBlock(table, func(b *spec.FactsBlock, m Models) promptcontext.Block {
 		return promptcontext.Block{Kind: promptcontext.Facts, Priority: b.Priority, Scope: memory.Scope(b.Scope), MaxFacts: b.MaxFacts,

@@ -62,11 +62,12 @@ func (s *Searcher) ScopeOf(scope memory.Scope, session string) Scope {
 
 // Query is a search.
 type Query struct {
-	Text  string    // what to find, in any characters
-	Scope Scope     // where
-	Since time.Time // only messages of this time and later; zero: all
-	Until time.Time // only messages before this time; zero: all
-	Limit int       // the most messages; 0: DefaultLimit
+	Text     string    // what to find, in any characters
+	Scope    Scope     // where
+	Since    time.Time // only messages of this time and later; zero: all
+	Until    time.Time // only messages before this time; zero: all
+	Limit    int       // the most messages; 0: DefaultLimit
+	MinScore float64   // the least Message.Score; 0: any
 }
 
 // Message is a found message.
@@ -80,7 +81,7 @@ type Message struct {
 	Name    string    `json:"name,omitempty"`    // the name of the author
 	Content string    `json:"content"`           // its text
 	Passage string    `json:"passage,omitempty"` // the part of a long text that fits best, after its heading
-	Score   float64   `json:"score"`             // greater is better; comparable within one search
+	Score   float64   `json:"score"`             // about 1 for all rare words of the text and 0.4 for a message that may answer it
 }
 
 // Results are the messages that a search found.
@@ -132,7 +133,7 @@ func (s *Searcher) Search(ctx context.Context, q Query) (Results, error) {
 	}
 	out.Problem = problem
 	const spare = 20 // for messages that were deleted meanwhile
-	found := x.corpus.Rank(ranking.Query{Text: q.Text, Similar: similar, Limit: q.Limit + spare, Whole: true, Match: func(doc int) bool {
+	found := x.corpus.Rank(ranking.Query{Text: q.Text, Similar: similar, Limit: q.Limit + spare, MinScore: q.MinScore, Whole: true, Match: func(doc int) bool {
 		at := x.corpus.Time(doc)
 		return (q.Since.IsZero() || !at.Before(q.Since.Truncate(time.Second))) && (q.Until.IsZero() || at.Before(q.Until))
 	}})

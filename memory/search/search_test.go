@@ -144,6 +144,23 @@ func TestSearch_Times(t *testing.T) {
 	}
 }
 
+func TestSearch_MinScore(t *testing.T) {
+	m := newMemory(t, memory.Config{}, memory.NewInProcess())
+	say(t, m, "s", "the parcel was stolen", "a parcel came", "good morning")
+	q := search.Query{Text: "stolen parcel", Scope: search.Session("s")}
+	all, err := search.New(m).Search(context.Background(), q)
+	testkit.Must(t, err)
+	for i, found := range all.Messages {
+		q.MinScore = found.Score
+		if got := find(t, search.New(m), q); len(got) != i+1 {
+			t.Errorf("at least %v: found %q", q.MinScore, got)
+		}
+	}
+	if len(all.Messages) < 2 {
+		t.Errorf("found %v", all)
+	}
+}
+
 func TestSearch_Invalid(t *testing.T) {
 	s := search.New(newMemory(t, memory.Config{}, memory.NewInProcess()))
 	for _, q := range []search.Query{{Text: "a"}, {Text: "a", Scope: search.User("")}, {Text: "a", Scope: search.Session("")}, {Text: "a", Scope: search.All(), Limit: -1}, {Text: "a", Scope: search.All(), Limit: 1001}} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -76,7 +77,11 @@ func newMemorySearch(s *cli.Streams) *cobra.Command {
 	f.Lookup("session").Usage = "`ID` of the session (default: all)"
 	f.Lookup("user").Usage = "`NAME` of the user whose sessions are searched"
 	limit := f.IntP("limit", "n", search.DefaultLimit, "the maximum `NUMBER` of messages")
+	least := f.Float64("min-score", 0, "the least `SCORE` of a message, such as 0.4")
 	r.check(func() error {
+		if !(*least >= 0) || math.IsInf(*least, 0) {
+			return terminal.Usagef("--min-score must be a number from 0, not %v", *least)
+		}
 		if *limit < 1 || *limit > search.MaxLimit {
 			return terminal.Usagef("--limit must be from 1 to %d, not %d", search.MaxLimit, *limit)
 		}
@@ -90,7 +95,7 @@ func newMemorySearch(s *cli.Streams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		q := search.Query{Text: f.Arg(1), Limit: *limit, Scope: search.All()}
+		q := search.Query{Text: f.Arg(1), Limit: *limit, MinScore: *least, Scope: search.All()}
 		switch {
 		case r.Session != "":
 			session, err := memoryview.FindSession(ctx, m, r.Stored(r.Session))

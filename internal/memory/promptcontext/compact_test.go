@@ -115,3 +115,16 @@ func TestRetrieval_Words(t *testing.T) {
 		t.Errorf("the model receives\n%s", sent)
 	}
 }
+
+// TestRetrieval_MinScore checks that a block retrieves nothing if no message reaches the least score.
+func TestRetrieval_MinScore(t *testing.T) {
+	for least, want := range map[float64]bool{0: true, 0.2: true, 9: false} {
+		m := contextual(t, memory.NewInProcess(), 2000, promptcontext.Block{Kind: promptcontext.Retrieval, Priority: 1, MinScore: least})
+		runTurn(t, m, "The zebra is called Otto.", "Ah.")
+		runTurn(t, m, strings.Repeat("y", 3000), strings.Repeat("z", 600))
+		sent := strings.Join(textsOf(runTurn(t, m, "What is the zebra called? "+strings.Repeat("x", 500), "Otto.")), "\n")
+		if got := strings.Contains(sent, ": The zebra is called Otto."); got != want {
+			t.Errorf("min_score %v: the model receives\n%s", least, sent)
+		}
+	}
+}

@@ -56,6 +56,7 @@ type Block struct {
 
 	Embedder Embedder // retrieval: computes vectors of texts; nil compares words only
 	TopK     int      // retrieval: the most passages of messages; 0: as many as fit 4,000 tokens
+	MinScore float64  // retrieval: the least score of a passage
 }
 
 const (

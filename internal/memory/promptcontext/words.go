@@ -222,7 +222,7 @@ func (t *turnContext) rank(question string, query []float32, stored *sessionVect
 	}
 	var all []sourceMatch
 	limit := cmp.Or(t.source.retrieval.TopK, maxCandidates)
-	for _, r := range x.corpus.Rank(ranking.Query{Text: question, Similar: similar, Limit: limit, Now: s.Now(), Match: func(doc int) bool { return !x.isPinned(doc, s.Key(), head.State) }}) {
+	for _, r := range x.corpus.Rank(ranking.Query{Text: question, Similar: similar, Limit: limit, MinScore: t.source.retrieval.MinScore, Now: s.Now(), Match: func(doc int) bool { return !x.isPinned(doc, s.Key(), head.State) }}) {
 		number, at := x.corpus.At(r.Doc)
 		match := sourceMatch{doc: r.Doc, seq: at.Seq, part: at.Part, key: x.keys[number]}
 		match.text = edits[match.key.Session].Current(at.Seq)

@@ -3,7 +3,6 @@ package ranking
 import (
 	"cmp"
 	"math"
-	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -29,16 +28,14 @@ const (
 	highDeviations   = 5    // standard deviations above the mean that are as much as all words of the query
 	minDeviations    = 2    // above the mean that a document without words of the query needs
 	cosineShare      = 0.05 // the order of documents below the mean, as in a short conversation
-	aboutSame        = 0.9
-	minSameWords     = 2
-	minPrefix        = 4   // letters of an unknown word that others share
-	minMisspelled    = 5   // letters of a word that may be misspelled
-	maxEnding        = 3   // letters in which forms of a word differ
-	minUnknown       = 3   // letters of an unknown word that is compared with others
-	minPart          = 4   // letters of a part of an unknown compound
-	maxFormEnding    = 2   // letters in which other forms of a known word differ
-	formShare        = 0.5 // of the weight of a word that another form of it has
-	maxVariants      = 16  // words that are taken for an unknown one
+	minPrefix        = 4    // letters of an unknown word that others share
+	minMisspelled    = 5    // letters of a word that may be misspelled
+	maxEnding        = 3    // letters in which forms of a word differ
+	minUnknown       = 3    // letters of an unknown word that is compared with others
+	minPart          = 4    // letters of a part of an unknown compound
+	maxFormEnding    = 2    // letters in which other forms of a known word differ
+	formShare        = 0.5  // of the weight of a word that another form of it has
+	maxVariants      = 16   // words that are taken for an unknown one
 )
 
 // neighborWeights are the shares of the scores of the messages 1, 2, … before and after.
@@ -57,12 +54,13 @@ type Similarity struct {
 
 // Query is what a ranking is for.
 type Query struct {
-	Text    string
-	Similar []Similarity       // by an embedding model, in any order, a document once; nil: by the vectors of their words
-	Limit   int                // the most results
-	Match   func(doc int) bool // whether a document may be a result; nil: all
-	Now     time.Time          // when the question is asked, for "last week"; zero: when the newest document was written
-	Whole   bool               // only the best passage of each message
+	Text     string
+	Similar  []Similarity       // by an embedding model, in any order, a document once; nil: by the vectors of their words
+	Limit    int                // the most results
+	MinScore float64            // the least score of a result
+	Match    func(doc int) bool // whether a document may be a result; nil: all
+	Now      time.Time          // when the question is asked, for "last week"; zero: when the newest document was written
+	Whole    bool               // only the best passage of each message
 }
 
 // Result is a found document.
@@ -81,15 +79,22 @@ type ranker struct {
 	periods []period
 	ideal   float64   // about the score of a document with all words of the query
 	found   [][]int32 // the numbers of terms that stand for each of the stems
+	weights []float64 // of each of the stems
+	names   uint64    // which of the stems are names or numbers
 }
 
 // Rank returns the best documents, the best first; of equal ones the older first.
 func (c *Corpus) Rank(q Query) []Result {
 	r := &ranker{Corpus: c, query: q}
-	r.plain, r.stems = queryTerms(q.Text)
+	r.plain, r.stems, r.names = queryTerms(q.Text)
 	r.named = make([]bool, len(c.authors))
 	for i, s := range c.authors {
 		r.named[i] = slices.ContainsFunc(s.words, func(w string) bool { return slices.Contains(r.plain, w) })
+		for number, term := range r.stems {
+			if r.named[i] && slices.ContainsFunc(s.words, func(w string) bool { return stem(w) == term }) {
+				r.names &^= 1 << number // authors seldom name themselves
+			}
+		}
 	}
 	now := q.Now
 	if now.IsZero() {
@@ -147,63 +152,11 @@ func (r *ranker) combine() []Result {
 	}
 	results := make([]Result, 0, len(fused))
 	for doc, score := range fused {
-		if score > 0 {
+		if score > 0 && score >= r.query.MinScore {
 			results = append(results, Result{int(doc), score})
 		}
 	}
 	return results
-}
-
-// putNewestFirst puts the newest first of documents of one author that have the same words of the
-// query and about the same score: what was said later replaces what was said before. It returns
-// those that may be among the best.
-func (r *ranker) putNewestFirst(results []Result) []Result {
-	last := r.query.Limit
-	if r.query.Whole {
-		last *= 2 // several passages of a message count once
-	}
-	if last > 0 && last < len(results) {
-		least := aboutSame * results[last-1].Score
-		end, _ := slices.BinarySearchFunc(results, least, func(one Result, least float64) int { return cmp.Compare(least, one.Score) })
-		results = results[:max(end, last)]
-	}
-	masks := make([]uint64, len(results))
-	for i := range results {
-		masks[i] = r.mask(int32(results[i].Doc))
-	}
-	for i := range results[:min(last, len(results))] {
-		if bits.OnesCount64(masks[i]) < minSameWords {
-			continue
-		}
-		newest := i
-		for j := i + 1; j < len(results) && results[j].Score >= aboutSame*results[i].Score; j++ {
-			if masks[j] != masks[i] {
-				continue
-			}
-			if a, b := &r.docs[results[j].Doc], &r.docs[results[newest].Doc]; a.author == b.author && a.seconds > b.seconds {
-				newest = j
-			}
-		}
-		doc := results[newest].Doc
-		for k := newest; k > i; k-- { // the scores stay in order
-			results[k].Doc, masks[k] = results[k-1].Doc, masks[k-1]
-		}
-		results[i].Doc = doc // its mask is that of the one before
-	}
-	return results
-}
-
-// mask returns which terms of the query a document has.
-func (r *ranker) mask(doc int32) (mask uint64) {
-	for number, ids := range r.found {
-		for _, id := range ids {
-			if _, has := slices.BinarySearchFunc(r.postings[id], doc, func(p uint32, doc int32) int { return cmp.Compare(int32(p>>countBits), doc) }); has {
-				mask |= 1 << number
-				break
-			}
-		}
-	}
-	return mask
 }
 
 // byWords scores the documents by the words of the query.
@@ -243,6 +196,7 @@ func (r *ranker) byWords() *scores {
 			}
 		}
 		r.ideal += most
+		r.weights = append(r.weights, most)
 	}
 	if len(r.periods) > 0 || slices.Contains(r.named, true) {
 		for doc, score := range own {

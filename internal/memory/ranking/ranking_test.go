@@ -39,7 +39,7 @@ func TestMentionedDates(t *testing.T) {
 		"between July 1st and August 22 2021": {{2021, 7, 1}, {2021, 8, 22}},
 		"99999999999999999999 march":          {{0, 3, 0}},
 	} {
-		plain, _ := queryTerms(text)
+		plain, _, _ := queryTerms(text)
 		if got := mentionedDates(plain); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %v, want %v", text, got, want)
 		}
@@ -232,6 +232,33 @@ func TestRank_Newest(t *testing.T) {
 	for text, want := range map[string]int{"Where is the flat now?": 2, "Where is the flta nwo? Lisbno": 0, "In welchen Städte waren wir?": 3, "flat yesterday": 2, "flat 3 days ago": 0} {
 		if got := docsOf(c.Rank(Query{Text: text, Limit: 1, Now: now})); !slices.Equal(got, []int{want}) {
 			t.Errorf("%q: %v, want %d", text, got, want)
+		}
+	}
+}
+
+// TestRank_Current: a question in the present tense finds the statement that replaced others first. Other names, numbers and
+// questions about the past keep the order.
+func TestRank_Current(t *testing.T) {
+	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	c := &Corpus{}
+	for i, text := range []string{
+		"The meeting with Pavel takes place in room Riga.",
+		"The meeting with Greta takes place in room Oslo.",
+		"The meeting with Pavel is now in Lima.",
+		"The meeting with Marek is now in Quito.",
+		"The pump P7 has a pressure of 3 bar in this room.",
+		"The pump P8 has a pressure of 5 bar in this room.",
+	} {
+		c.Add(Document{Seq: int64(i + 1), Time: at.Add(time.Duration(i) * 48 * time.Hour), Text: text})
+	}
+	for query, want := range map[string]int{
+		"In which room is the meeting with Pavel?":  2,
+		"What's the room of the meeting with Greta": 1,
+		"In which room was the meeting with Pavel?": 0,
+		"What is the pressure of the pump P7?":      4,
+	} {
+		if got := c.Rank(Query{Text: query, Limit: 3})[0].Doc; got != want {
+			t.Errorf("%s: document %d, want %d", query, got, want)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func TestScores_Best(t *testing.T) {
 		for name, match := range map[string]func(int) bool{"all": nil, "few": func(doc int) bool { return doc%1000 == 7 }} {
 			q := Query{Text: query, Match: match}
 			r := &ranker{Corpus: &c, query: q, named: []bool{query == "what did Ana play?", false}}
-			r.plain, r.stems = queryTerms(query)
+			r.plain, r.stems, _ = queryTerms(query)
 			for kind, s := range map[string]*scores{"words": r.byWords(), "meaning": r.bySimilarity()} {
 				got, top := s.best(50), vectors.NewTop(50)
 				for doc := range c.docs {

@@ -4,6 +4,8 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/internal/words"
 )
@@ -41,10 +43,14 @@ func passageWords(p Passage) iter.Seq[string] {
 }
 
 // queryTerms returns the words of a query and the stems to find: those of its stop words
-// only if it has no other words.
-func queryTerms(text string) (plain, stems []string) {
+// only if it has no other words. names are the stems of names and numbers, as bits.
+func queryTerms(text string) (plain, stems []string, names uint64) {
 	var stops []string
-	for t := range words.All(cut(text, maxQueryBytes)) {
+	text = cut(text, maxQueryBytes)
+	end := 0
+	for t := range words.All(text) {
+		first := len(plain) == 0 || strings.ContainsAny(text[end:t.Start], ".?!")
+		end = t.End
 		plain = append(plain, t.Term)
 		list := &stems
 		if isStopWord(t.Term) {
@@ -52,12 +58,22 @@ func queryTerms(text string) (plain, stems []string) {
 		}
 		if s := stem(t.Term); !slices.Contains(*list, s) && len(*list) < maxQueryTerms {
 			*list = append(*list, s)
+			if list == &stems && isName(text[t.Start:t.End], first) {
+				names |= 1 << (len(stems) - 1)
+			}
 		}
 	}
 	if len(stems) == 0 {
 		stems = stops
 	}
-	return plain, stems
+	return plain, stems, names
+}
+
+// isName reports whether a word is the name of something, or has a number. The first word of a sentence tells nothing
+// by its capital letter.
+func isName(word string, first bool) bool {
+	r, _ := utf8.DecodeRuneInString(word)
+	return unicode.IsUpper(r) && !first || strings.ContainsFunc(word, unicode.IsDigit)
 }
 
 func cut(text string, n int) string {

@@ -1,0 +1,113 @@
+package ranking
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+)
+
+const (
+	aboutSame    = 0.9 // share of a score that is about the same
+	minSameWords = 2
+	replaced     = 0.4 // share of the score of a statement that one that replaces it has, and of the weight of its words
+)
+
+// putNewestFirst puts the newest first of documents that say the same of different times: what was said later replaces
+// what was said before. It returns those that may be among the best.
+func (r *ranker) putNewestFirst(results []Result) []Result {
+	last := r.query.Limit
+	if r.query.Whole {
+		last *= 2 // several passages of a message count once
+	}
+	share := aboutSame
+	if r.asksForCurrent() {
+		share = replaced
+	}
+	if last > 0 && last < len(results) {
+		least := share * results[last-1].Score
+		end, _ := slices.BinarySearchFunc(results, least, func(one Result, least float64) int { return cmp.Compare(least, one.Score) })
+		results = results[:max(end, last)]
+	}
+	masks := make([]uint64, len(results))
+	for i := range results {
+		masks[i] = r.mask(int32(results[i].Doc))
+	}
+	current := -1
+	if share == replaced {
+		current = slices.IndexFunc(masks, func(m uint64) bool { return m&r.names == r.names })
+	}
+	for i := range results[:min(last, len(results))] {
+		least, same := aboutSame, r.sameWords
+		if i == current {
+			least, same = share, r.sameStatement
+		}
+		newest := i
+		for j := i + 1; j < len(results) && results[j].Score >= least*results[i].Score; j++ {
+			a, b := &r.docs[results[j].Doc], &r.docs[results[newest].Doc]
+			if a.author == b.author && a.seconds > b.seconds && same(results[i].Doc, results[j].Doc, masks[i], masks[j]) {
+				newest = j
+			}
+		}
+		doc, mask := results[newest].Doc, masks[newest]
+		for k := newest; k > i; k-- { // the scores stay in order
+			results[k].Doc, masks[k] = results[k-1].Doc, masks[k-1]
+		}
+		results[i].Doc, masks[i] = doc, mask
+	}
+	return results
+}
+
+// sameWords reports whether documents have the same words of the query.
+func (r *ranker) sameWords(_, _ int, a, b uint64) bool {
+	return a == b && bits.OnesCount64(a) >= minSameWords
+}
+
+// sameStatement reports whether two short documents, by an author whom the query names if it names one, have the same
+// names and numbers of the query and about the same of its words.
+func (r *ranker) sameStatement(one, other int, a, b uint64) bool {
+	if r.sameWords(one, other, a, b) {
+		return true
+	}
+	author := r.docs[one].author
+	return r.docs[one].whole <= dampedWords && r.docs[other].whole <= dampedWords && (r.named[author] || !slices.Contains(r.named, true)) &&
+		a&r.names == b&r.names && bits.OnesCount64(a&b) >= minSameWords && r.weight(a&b) >= replaced*max(r.weight(a), r.weight(b))
+}
+
+// weight is the sum of the weights of terms of the query.
+func (r *ranker) weight(mask uint64) (sum float64) {
+	for ; mask != 0; mask &= mask - 1 {
+		sum += r.weights[bits.TrailingZeros64(mask)]
+	}
+	return sum
+}
+
+// asksForCurrent reports whether the query is a question in the present tense, by its words: in English, German
+// or Polish.
+func (r *ranker) asksForCurrent() bool {
+	current := false
+	for i, w := range r.plain {
+		switch w {
+		case "is", "am", "do", "does", "now", "current", "currently", "latest", "still", "ist", "bin", "jetzt", "aktuell", "derzeit", "jest", "teraz", "obecnie":
+			current = true
+		case "s":
+			current = current || i > 0 && slices.Contains([]string{"what", "who", "where", "when", "how"}, r.plain[i-1])
+		case "did", "was", "were", "had", "been", "used", "ago", "before", "first", "originally", "previously", "earlier", "last", "yesterday", "wrote", "said",
+			"war", "waren", "hatte", "wurde", "fruher", "zuerst", "vorher", "gestern", "byl", "byla", "bylo", "wczesniej", "wczoraj":
+			return false
+		}
+	}
+	return current
+}
+
+// mask returns which terms of the query a document has.
+func (r *ranker) mask(doc int32) (mask uint64) {
+	for number, ids := range r.found {
+		for _, id := range ids {
+			if _, has := slices.BinarySearchFunc(r.postings[id], doc, func(p uint32, doc int32) int { return cmp.Compare(int32(p>>countBits), doc) }); has {
+				mask |= 1 << number
+				break
+			}
+		}
+	}
+	return mask
+}
