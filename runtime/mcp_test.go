@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -18,6 +19,10 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
+// patience is how long the desk waits for an answer of a client that may be gone: the SDK's server waits for its calls
+// before it ends a session.
+const patience = 5 * time.Second
+
 // desk is an MCP server whose tools ask the client, and change each other.
 func desk() *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "desk", Version: "1"}, nil)
@@ -25,6 +30,8 @@ func desk() *sdk.Server {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: fmt.Sprintf(format, args...)}}}, nil, nil
 	}
 	sdk.AddTool(s, &sdk.Tool{Name: "think"}, func(ctx context.Context, r *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, any, error) {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
 		answer, err := r.Session.CreateMessage(ctx, &sdk.CreateMessageParams{MaxTokens: 5, Messages: []*sdk.SamplingMessage{{Role: "user", Content: &sdk.TextContent{Text: "why"}}}}) //nolint:staticcheck // deprecated by the newest protocol; servers use it
 		if err != nil {
 			return nil, nil, err
@@ -32,6 +39,8 @@ func desk() *sdk.Server {
 		return text("%s (%s)", answer.Content.(*sdk.TextContent).Text, answer.StopReason)
 	})
 	sdk.AddTool(s, &sdk.Tool{Name: "ask"}, func(ctx context.Context, r *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, any, error) {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
 		schema := map[string]any{"type": "object", "properties": map[string]any{"size": map[string]any{"type": "integer"}}, "required": []string{"size"}}
 		answer, err := r.Session.Elicit(ctx, &sdk.ElicitParams{Message: "Which size?", RequestedSchema: schema})
 		if err != nil {

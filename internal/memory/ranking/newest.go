@@ -9,52 +9,54 @@ import (
 const (
 	aboutSame    = 0.9 // share of a score that is about the same
 	minSameWords = 2
+	mostOrdered  = 50  // results that are put in order
 	replaced     = 0.4 // share of the score of a statement that one that replaces it has, and of the weight of its words
 )
 
 // putNewestFirst puts the newest first of documents that say the same of different times: what was said later replaces
-// what was said before. It returns those that may be among the best.
-func (r *ranker) putNewestFirst(results []Result) []Result {
+// what was said before.
+func (r *ranker) putNewestFirst(results []Result) {
 	last := r.query.Limit
 	if r.query.Whole {
 		last *= 2 // several passages of a message count once
 	}
+	last = min(last, mostOrdered)
 	share := aboutSame
 	if r.asksForCurrent() {
 		share = replaced
 	}
+	head := results
 	if last > 0 && last < len(results) {
 		least := share * results[last-1].Score
 		end, _ := slices.BinarySearchFunc(results, least, func(one Result, least float64) int { return cmp.Compare(least, one.Score) })
-		results = results[:max(end, last)]
+		head = results[:max(end, last)]
 	}
-	masks := make([]uint64, len(results))
-	for i := range results {
-		masks[i] = r.mask(int32(results[i].Doc))
+	masks := make([]uint64, len(head))
+	for i := range head {
+		masks[i] = r.mask(int32(head[i].Doc))
 	}
 	current := -1
 	if share == replaced {
 		current = slices.IndexFunc(masks, func(m uint64) bool { return m&r.names == r.names })
 	}
-	for i := range results[:min(last, len(results))] {
+	for i := range head[:min(last, len(head))] {
 		least, same := aboutSame, r.sameWords
 		if i == current {
 			least, same = share, r.sameStatement
 		}
 		newest := i
-		for j := i + 1; j < len(results) && results[j].Score >= least*results[i].Score; j++ {
-			a, b := &r.docs[results[j].Doc], &r.docs[results[newest].Doc]
-			if a.author == b.author && a.seconds > b.seconds && same(results[i].Doc, results[j].Doc, masks[i], masks[j]) {
+		for j := i + 1; j < len(head) && head[j].Score >= least*head[i].Score; j++ {
+			a, b := &r.docs[head[j].Doc], &r.docs[head[newest].Doc]
+			if a.author == b.author && a.seconds > b.seconds && same(head[i].Doc, head[j].Doc, masks[i], masks[j]) {
 				newest = j
 			}
 		}
-		doc, mask := results[newest].Doc, masks[newest]
+		doc, mask := head[newest].Doc, masks[newest]
 		for k := newest; k > i; k-- { // the scores stay in order
-			results[k].Doc, masks[k] = results[k-1].Doc, masks[k-1]
+			head[k].Doc, masks[k] = head[k-1].Doc, masks[k-1]
 		}
-		results[i].Doc, masks[i] = doc, mask
+		head[i].Doc, masks[i] = doc, mask
 	}
-	return results
 }
 
 // sameWords reports whether documents have the same words of the query.

@@ -103,7 +103,7 @@ func (c *Corpus) Rank(q Query) []Result {
 	r.periods = periods(r.plain, now.UTC(), time.Unix(c.first, 0).UTC(), time.Unix(c.newest, 0).UTC())
 	results := r.combine()
 	slices.SortFunc(results, func(a, b Result) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Doc, b.Doc)) })
-	results = r.putNewestFirst(results)
+	r.putNewestFirst(results)
 	if q.Whole {
 		results = c.bestOfMessages(results)
 	}

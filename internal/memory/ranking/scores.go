@@ -69,26 +69,32 @@ func (s *scores) best(n int) []scored {
 
 // around returns the documents with a score of their own of at least a number, and those that get a share of it.
 func (s *scores) around(least float32) (docs []int32) {
+	added := make([]bool, len(s.own))
+	add := func(doc int32) {
+		if !added[doc] {
+			added[doc] = true
+			docs = append(docs, doc)
+		}
+	}
 	for at, score := range s.own {
 		if score < least || score <= 0 || s.docs[at].dead {
 			continue
 		}
-		docs = append(docs, int32(at))
+		add(int32(at))
 		other := int32(at)
 		for range s.after { // these are before it
 			if other = s.neighbor(other, s.docs[other].previous); other < 0 {
 				break
 			}
-			docs = append(docs, other)
+			add(other)
 		}
 		other = int32(at)
 		for range s.before {
 			if other = s.neighbor(other, s.docs[other].next); other < 0 {
 				break
 			}
-			docs = append(docs, other)
+			add(other)
 		}
 	}
-	slices.Sort(docs)
-	return slices.Compact(docs)
+	return docs
 }
