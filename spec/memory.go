@@ -215,6 +215,8 @@ type FactsBlock struct {
 	Scope Scope `yaml:"scope" default:"user" validate:"oneof=session user"`
 	// MaxFacts is the maximum number of facts; beyond it the facts that were changed least recently are removed.
 	MaxFacts int `yaml:"max_facts" default:"100" validate:"gt=0"`
+	// TopK is the maximum number of facts that a call sends: the most relevant ones for the newest user message, which they precede. Without it all facts follow the system message.
+	TopK int `yaml:"top_k" validate:"gt=0"`
 	// Instructions are the prompt for extracting facts; they replace the default ones.
 	Instructions string `yaml:"instructions" verbatim:"true"`
 	// Priority selects which block is shortened first if the blocks are too large: the one with the highest number; 0 is never shortened.

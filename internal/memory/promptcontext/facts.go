@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/memory/ranking"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
@@ -289,6 +290,39 @@ func factUnits(facts []Fact) []contextUnit {
 		units = append(units, contextUnit{text: line, rank: rank})
 	}
 	return units
+}
+
+// relevantFacts returns the facts that are most relevant for the newest user message, in their order; all for 0. Where fewer
+// have something in common with it, those that were changed last are added.
+func (t *turnContext) relevantFacts(facts []Fact, most int) []Fact {
+	question := t.session.NewestUser()
+	if most == 0 || len(facts) <= most || question == nil {
+		return facts
+	}
+	var c ranking.Corpus
+	byAge := make([]int, len(facts))
+	for i := range facts {
+		byAge[i] = i
+		c.Add(ranking.Document{Session: int32(i), Time: facts[i].changed(), Text: facts[i].Text()}) // in sessions of their own: they have no neighbors
+	}
+	slices.SortStableFunc(byAge, func(a, b int) int { return facts[b].changed().Compare(facts[a].changed()) })
+	chosen := map[int]bool{}
+	for _, r := range c.Rank(ranking.Query{Text: question.Text(), Limit: most, Whole: true, Now: t.session.Now()}) {
+		number, _ := c.At(r.Doc)
+		chosen[int(number)] = true
+	}
+	for _, i := range byAge {
+		if len(chosen) < most {
+			chosen[i] = true
+		}
+	}
+	var relevant []Fact
+	for i := range facts {
+		if chosen[i] {
+			relevant = append(relevant, facts[i])
+		}
+	}
+	return relevant
 }
 
 // readFacts reads the current facts.

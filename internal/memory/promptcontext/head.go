@@ -47,7 +47,7 @@ func digest(units []contextUnit) string {
 // keepHead makes a block what the head has of it, if the first message is still sent. It returns
 // what is newer, to be sent with the question; nil for nothing.
 func (t *turnContext) keepHead(p *blockContent, sent []*memory.Entry) *blockContent {
-	if !t.session.KeepsContext() || p.block.Kind != Summary && p.block.Kind != Facts || len(sent) == 0 {
+	if !t.session.KeepsContext() || p.block.Kind == Pinned || !p.block.stable() || len(sent) == 0 {
 		return nil
 	}
 	head := t.head

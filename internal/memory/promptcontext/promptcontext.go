@@ -55,7 +55,7 @@ type Block struct {
 	MaxFacts  int       // facts: the most that are kept; 0: 100
 
 	Embedder Embedder // retrieval: computes vectors of texts; nil compares words only
-	TopK     int      // retrieval: the most passages of messages; 0: as many as fit 4,000 tokens
+	TopK     int      // retrieval: the most passages of messages; 0: as many as fit 4,000 tokens. facts: the most that a call sends; 0: all
 	MinScore float64  // retrieval: the least score of a passage
 }
 

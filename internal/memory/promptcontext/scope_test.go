@@ -361,3 +361,23 @@ func (s *scriptedExtractor) Extract(context.Context, promptcontext.FactsRequest)
 	s.next = nil
 	return next, nil
 }
+
+// TestFacts_TopK checks that a call sends the facts that are relevant for its question, before the question.
+func TestFacts_TopK(t *testing.T) {
+	m := contextual(t, memory.NewInProcess(), 400, promptcontext.Block{Kind: promptcontext.Facts, Scope: memory.UserScope, Priority: 1, Extractor: &scriptedExtractor{}, TopK: 2})
+	for _, text := range []string{"The user lives in Rome.", "The user's dog is called Otto.", "The user drinks tea.", "The user works at a bakery."} {
+		_, err := promptcontext.PutFact(t.Context(), m, memory.UserSession("ada", ""), "", text)
+		testkit.Must(t, err)
+	}
+	for question, want := range map[string]string{
+		"What is my dog called?":         "- The user's dog is called Otto.\n- The user works at a bakery.\n",
+		"Do I live in Rome with my dog?": "- The user lives in Rome.\n- The user's dog is called Otto.\n",
+		"So what?":                       "- The user drinks tea.\n- The user works at a bakery.\n",
+	} {
+		sent := say(t, m, "ada/"+question, question, "Well.")
+		facts, asked := strings.Index(sent, want), strings.LastIndex(sent, question)
+		if facts < 0 || strings.Count(sent, "\n- ") != 2 || asked < facts {
+			t.Errorf("%s: the call has\n%s", question, sent)
+		}
+	}
+}
