@@ -206,10 +206,12 @@ func AddFlags(f *pflag.FlagSet, heading string, add func()) {
 func Heading(flag *pflag.Flag) string { return strings.Join(flag.Annotations[flagGroup], "") }
 
 // GroupHelp lets the help text of a command have its flags under their headings, those without one at the end.
-func GroupHelp(c *cobra.Command) {
-	c.SetUsageFunc(func(c *cobra.Command) error {
-		c.SetUsageFunc(nil)
-		c.SetUsageTemplate(groupedUsage(c))
+func GroupHelp(command *cobra.Command) {
+	command.SetUsageFunc(func(c *cobra.Command) error { // also of the commands below it
+		command.SetUsageFunc(nil)
+		if c == command {
+			c.SetUsageTemplate(groupedUsage(c))
+		}
 		return c.Usage()
 	})
 }
