@@ -80,7 +80,7 @@ func TestRules_Growth(t *testing.T) {
 		few := allocations(func() { small.apply([]rule{r}) })
 		many := allocations(func() { large.apply([]rule{r}) })
 		if many > 15*few+1000 {
-			t.Errorf("%s (%s): %d allocations for 1,000 entities, %d for 10,000", r.code, r.title, few, many)
+			t.Errorf("%s: %d allocations for 1,000 entities, %d for 10,000", r.code, few, many)
 		}
 	}
 }

@@ -13,101 +13,82 @@ func flowLint() []rule {
 }
 
 func outputNotProduced() rule {
-	return rule{code: "QT901", warning: true, title: "flow output that is never written",
-		doc: "The output is neither an input of the flow nor an output of one of its steps, so it is never set.",
-		sample: sample{in: "name: text", vars: "greeting: text", out: "⟦other│greeting⟧: text",
-			steps: `- {type: PromptTemplate, id: greet, template: "Hello {name}", inputs: [name], outputs: [greeting]}`},
-		check: on(func(p *ruleContext, f *spec.Flow) {
-			plan := p.planOf(f)
-			if !plan.complete || len(plan.steps) == 0 {
-				return
+	return rule{code: "QT901", warning: true, check: on(func(p *ruleContext, f *spec.Flow) {
+		plan := p.planOf(f)
+		if !plan.complete || len(plan.steps) == 0 {
+			return
+		}
+		given := map[*spec.Variable]bool{}
+		for _, in := range f.Inputs {
+			given[in.To] = true
+		}
+		for _, out := range portsOf(f.Outputs) {
+			if out.To != nil && !given[out.To] && len(plan.written[out.To]) == 0 {
+				p.report(out.Span, "no step writes the output %q of flow %q", out.ID, f.ID)
 			}
-			given := map[*spec.Variable]bool{}
-			for _, in := range f.Inputs {
-				given[in.To] = true
-			}
-			for _, out := range portsOf(f.Outputs) {
-				if out.To != nil && !given[out.To] && len(plan.written[out.To]) == 0 {
-					p.report(out.Span, "no step writes the output %q of flow %q", out.ID, f.ID)
-				}
-			}
-		})}
+		}
+	})}
 }
 
 func unknownSessionInput() rule {
-	return rule{code: "QT906", warning: true, title: "session input that is not an input",
-		doc:    "session_inputs lists the inputs of the flow that keep their first value for the whole conversation.",
-		sample: chatSample("question: ChatMessage⟦│, plan: text⟧", "answer: ChatMessage, plan: text", "interface: {type: Conversational, session_inputs: [plan]}"),
-		check: on(func(p *ruleContext, f *spec.Flow) {
-			if f.Interface == nil || !f.Position().Complete("inputs") {
-				return
+	return rule{code: "QT906", warning: true, check: on(func(p *ruleContext, f *spec.Flow) {
+		if f.Interface == nil || !f.Position().Complete("inputs") {
+			return
+		}
+		for _, s := range portsOf(f.Interface.SessionInputs) {
+			if s.To != nil && !slices.ContainsFunc(f.Inputs, func(in spec.Ref[*spec.Variable]) bool { return in.To == s.To }) {
+				p.report(s.Span, "the session input %q is not an input of flow %q", s.ID, f.ID)
 			}
-			for _, s := range portsOf(f.Interface.SessionInputs) {
-				if s.To != nil && !slices.ContainsFunc(f.Inputs, func(in spec.Ref[*spec.Variable]) bool { return in.To == s.To }) {
-					p.report(s.Span, "the session input %q is not an input of flow %q", s.ID, f.ID)
-				}
-			}
-		})}
+		}
+	})}
 }
 
 func extraCompletionInput() rule {
-	return rule{code: "QT907", warning: true, title: "completion flow with another required input",
-		doc:    "A completion request sends one text. Another input can only be set by a run or by another flow: make it optional, or remove the interface.",
-		sample: chatSample("question: text, plan: ⟦int│int?⟧", "answer: text", "interface: {type: Complete}"),
-		check: onInterface("Complete", "text", "inputs", func(p *ruleContext, at interfaceFlow) {
-			for _, in := range at.inputs {
-				if t, _ := p.typed(in); len(at.interfaceInputs) == 1 && !t.Is("text") && !in.To.IsOptional() {
-					p.report(in.Span, "a completion request for flow %q cannot set the required input %q", at.flow.ID, in.ID)
-				}
+	return rule{code: "QT907", warning: true, check: onInterface("Complete", "text", "inputs", func(p *ruleContext, at interfaceFlow) {
+		for _, in := range at.inputs {
+			if t, _ := p.typed(in); len(at.interfaceInputs) == 1 && !t.Is("text") && !in.To.IsOptional() {
+				p.report(in.Span, "a completion request for flow %q cannot set the required input %q", at.flow.ID, in.ID)
 			}
-		})}
+		}
+	})}
 }
 
 func overwrittenValue() rule {
-	return rule{code: "QT917", warning: true, title: "value overwritten before it is read",
-		doc: "Two steps write the same variable and no step reads it in between, so the first result is lost.",
-		sample: sample{in: "name: text", vars: "⟦│formal: text⟧", out: "greeting: text⟦│, formal: text⟧",
-			steps: `- {type: PromptTemplate, id: greet, template: "Hello {name}", inputs: [name], outputs: [greeting]}
-- {type: PromptTemplate, id: bow, template: "Dear {name}", inputs: [name], outputs: [⟦greeting│formal⟧]}`},
-		check: on(func(p *ruleContext, f *spec.Flow) {
-			if !p.planOf(f).read {
-				return // a step that could not be read may read the value
-			}
-			plan := p.planOf(f)
-			for i, s := range plan.steps {
-				for _, out := range s.Writes {
-					if later := plan.overwriter(i, out.To); out.To != nil && later != nil {
-						p.list.Add(p.reportAt(out.Span, "step %q writes %q, but step %q overwrites it before it is read", s.Step.EntityID(), out.ID, later.EntityID()).
-							WithRelated(idPlace(later), "the step that overwrites it"))
-					}
+	return rule{code: "QT917", warning: true, check: on(func(p *ruleContext, f *spec.Flow) {
+		if !p.planOf(f).read {
+			return // a step that could not be read may read the value
+		}
+		plan := p.planOf(f)
+		for i, s := range plan.steps {
+			for _, out := range s.Writes {
+				if later := plan.overwriter(i, out.To); out.To != nil && later != nil {
+					p.list.Add(p.reportAt(out.Span, "step %q writes %q, but step %q overwrites it before it is read", s.Step.EntityID(), out.ID, later.EntityID()).
+						WithRelated(idPlace(later), "the step that overwrites it"))
 				}
 			}
-		})}
+		}
+	})}
 }
 
 // documentLint returns the warnings about declarations.
 func documentLint() []rule { return []rule{constructFields(), unused(), unportableID()} }
 
 func unused() rule {
-	return rule{code: "QT915", warning: true, title: "unused declaration",
-		doc: "Nothing refers to the declaration. Included and referenced files are not checked: a library can declare more than one document uses.",
-		sample: sample{in: "name: text", vars: "⟦nmae: text│⟧", out: "name: text",
-			steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"},
-		check: on(func(p *ruleContext, app *spec.Application) {
-			if !p.here.root || len(app.Flows) == 0 {
-				return
+	return rule{code: "QT915", warning: true, check: on(func(p *ruleContext, app *spec.Application) {
+		if !p.here.root || len(app.Flows) == 0 {
+			return
+		}
+		for _, v := range p.nodes {
+			e, ok := v.node.(spec.Entity)
+			if !ok || p.used[e] || !mustBeUsed(v) || p.maybeReferenced(e) || !e.Position().Complete("id") {
+				continue
 			}
-			for _, v := range p.nodes {
-				e, ok := v.node.(spec.Entity)
-				if !ok || p.used[e] || !mustBeUsed(v) || p.maybeReferenced(e) || !e.Position().Complete("id") {
-					continue
-				}
-				// Included files may declare more than this document uses.
-				if place := idPlace(e); e.EntityID() != "" && place.File == idPlace(app).File {
-					p.report(place, "the %s %q is never used", kindNoun(e), e.EntityID())
-				}
+			// Included files may declare more than this document uses.
+			if place := idPlace(e); e.EntityID() != "" && place.File == idPlace(app).File {
+				p.report(place, "the %s %q is never used", kindNoun(e), e.EntityID())
 			}
-		})}
+		}
+	})}
 }
 
 // mustBeUsed reports whether a node has no effect unless something refers to it. The
@@ -125,16 +106,12 @@ func mustBeUsed(v visit) bool {
 }
 
 func unportableID() rule {
-	return rule{code: "QT918", warning: true, title: "id that is not portable",
-		doc: "Ids are used in URLs, file names and JSON fields. A letter followed by letters, digits, _, . and - is valid in all of them.",
-		sample: sample{in: "⟦_name│name⟧: text", out: "⟦_name│name⟧: text",
-			steps: "- {type: Echo, id: pass, inputs: [⟦_name│name⟧], outputs: [⟦_name│name⟧]}"},
-		check: on(func(p *ruleContext, e spec.Entity) {
-			if id := e.EntityID(); id != "" && !isPortableID(id) && e.Position().Complete("id") {
-				p.list.Add(p.reportAt(idPlace(e), "the id %q is not valid in URLs, file names and JSON fields", id).
-					WithHint("use a letter, then letters, digits, _, . and -"))
-			}
-		})}
+	return rule{code: "QT918", warning: true, check: on(func(p *ruleContext, e spec.Entity) {
+		if id := e.EntityID(); id != "" && !isPortableID(id) && e.Position().Complete("id") {
+			p.list.Add(p.reportAt(idPlace(e), "the id %q is not valid in URLs, file names and JSON fields", id).
+				WithHint("use a letter, then letters, digits, _, . and -"))
+		}
+	})}
 }
 
 // isPortableID reports whether an id is a letter followed by letters, digits, _, . and -.
@@ -190,21 +167,17 @@ func fields(required []string, optional ...string) []field {
 }
 
 func constructFields() rule {
-	return rule{code: "QT904", warning: true, title: "Construct: bindings that do not match the record",
-		doc: "The keys of field_bindings are fields of the output's type, and every field that is not optional is bound.",
-		sample: sample{head: sampleOrder, in: "number: int", out: "order: Order",
-			steps: "- {type: Construct, id: work, field_bindings: {⟦nubmer│number⟧: number}, outputs: [order]}"},
-		check: on(func(p *ruleContext, s *spec.Construct) {
-			outs := s.Common().AllOutputs()
-			if len(outs) != 1 || len(s.FieldBindings) == 0 {
-				return
-			}
-			t, known := p.typed(outs[0])
-			if !known || !t.IsRecord() || t.Custom != nil && !t.Custom.Position().Complete("properties") {
-				return
-			}
-			p.checkFields(s, t)
-		})}
+	return rule{code: "QT904", warning: true, check: on(func(p *ruleContext, s *spec.Construct) {
+		outs := s.Common().AllOutputs()
+		if len(outs) != 1 || len(s.FieldBindings) == 0 {
+			return
+		}
+		t, known := p.typed(outs[0])
+		if !known || !t.IsRecord() || t.Custom != nil && !t.Custom.Position().Complete("properties") {
+			return
+		}
+		p.checkFields(s, t)
+	})}
 }
 
 // checkFields compares the bindings with the fields of the record.

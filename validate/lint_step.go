@@ -18,34 +18,30 @@ func stepLint() []rule {
 }
 
 func templatePlaceholders() rule {
-	return rule{code: "QT905", title: "invalid placeholder in a template",
-		doc: "{name} is replaced by the input with that name; {{ and }} are literal braces. Numbered placeholders and paths such as {a.b} are not supported. A format such as {price:.2f} fits the type of the input.",
-		sample: sample{in: "name: text", out: "greeting: text",
-			steps: `- {type: PromptTemplate, id: greet, template: "Hello {⟦nmae│name⟧}", inputs: [name], outputs: [greeting]}`},
-		check: on(func(p *ruleContext, s *spec.PromptTemplate) {
-			ins := s.Common().AllInputs()
-			reported := map[string]bool{}
-			for _, one := range placeholders(s.Template) {
-				if reported[one.text] || isVariable(s.Template, one) {
+	return rule{code: "QT905", check: on(func(p *ruleContext, s *spec.PromptTemplate) {
+		ins := s.Common().AllInputs()
+		reported := map[string]bool{}
+		for _, one := range placeholders(s.Template) {
+			if reported[one.text] || isVariable(s.Template, one) {
+				continue
+			}
+			if one.problem == "" && containsPort(ins, one.name) {
+				one.problem = p.formatProblem(one, ins)
+				if one.problem == "" {
 					continue
 				}
-				if one.problem == "" && containsPort(ins, one.name) {
-					one.problem = p.formatProblem(one, ins)
-					if one.problem == "" {
-						continue
-					}
-				}
-				reported[one.text] = true
-				diagnostic := p.reportAt(within(placeOf(s, "template", "id"), one.place), "the template of step %q: %s", s.ID, placeholderError(one, ins))
-				if near := diag.Nearest(one.name, idsOf(ins)); one.problem == "" && near != "" {
-					diagnostic = diagnostic.WithSuggestion(strings.Replace(one.text, one.name, near, 1))
-					if diag.IsUnambiguous(one.name, near, idsOf(ins)) {
-						diagnostic = diagnostic.WithInside(one.text)
-					}
-				}
-				p.list.Add(diagnostic)
 			}
-		})}
+			reported[one.text] = true
+			diagnostic := p.reportAt(within(placeOf(s, "template", "id"), one.place), "the template of step %q: %s", s.ID, placeholderError(one, ins))
+			if near := diag.Nearest(one.name, idsOf(ins)); one.problem == "" && near != "" {
+				diagnostic = diagnostic.WithSuggestion(strings.Replace(one.text, one.name, near, 1))
+				if diag.IsUnambiguous(one.name, near, idsOf(ins)) {
+					diagnostic = diagnostic.WithInside(one.text)
+				}
+			}
+			p.list.Add(diagnostic)
+		}
+	})}
 }
 
 // formatProblem returns why a run refuses the format of a placeholder; empty if it does not.
@@ -87,111 +83,76 @@ func placeholderError(one placeholder, ins []port) string {
 }
 
 func unsetFileOutput() rule {
-	return rule{code: "QT908", warning: true, title: "FileWriter: outputs that are never set",
-		doc: "A FileWriter sets its first output to the path of the file. Further outputs are never set.",
-		sample: sample{in: "name: text", vars: "⟦other: text│⟧", out: "written: text",
-			steps: "- {type: FileWriter, id: write, path: {uri: names.csv}, inputs: [name], outputs: [written⟦, other│⟧]}"},
-		check: on(func(p *ruleContext, s *spec.FileWriter) {
-			if outs := s.Common().AllOutputs(); len(outs) > 1 {
-				p.report(outs[1].Span, "step %q (FileWriter) sets only its first output; %q is never set", s.ID, outs[1].ID)
-			}
-		})}
+	return rule{code: "QT908", warning: true, check: on(func(p *ruleContext, s *spec.FileWriter) {
+		if outs := s.Common().AllOutputs(); len(outs) > 1 {
+			p.report(outs[1].Span, "step %q (FileWriter) sets only its first output; %q is never set", s.ID, outs[1].ID)
+		}
+	})}
 }
 
 func invalidPath() rule {
-	return rule{code: "QT909", title: "FieldExtractor: invalid path",
-		doc: "A json_path is a JSONPath expression such as $.items[*].name or $..price.",
-		sample: sample{in: "found: SearchResult", out: "content: text",
-			steps: "- {type: FieldExtractor, id: work, json_path: \"$.items⟦[│[*]⟧\", inputs: [found], outputs: [content]}"},
-		check: on(func(p *ruleContext, s *spec.FieldExtractor) {
-			path := strings.TrimSpace(s.JSONPath)
-			if path == "" {
-				return
+	return rule{code: "QT909", check: on(func(p *ruleContext, s *spec.FieldExtractor) {
+		path := strings.TrimSpace(s.JSONPath)
+		if path == "" {
+			return
+		}
+		if _, err := jsonpath.Parse(path); err != nil {
+			at := placeOf(s, "json_path", "id")
+			var part *jsonpath.Error
+			if errors.As(err, &part) {
+				at = within(at, excerptAt(path, part.From, part.Len))
 			}
-			if _, err := jsonpath.Parse(path); err != nil {
-				at := placeOf(s, "json_path", "id")
-				var part *jsonpath.Error
-				if errors.As(err, &part) {
-					at = within(at, excerptAt(path, part.From, part.Len))
-				}
-				p.report(at, "invalid json_path %q of step %q: %s", s.JSONPath, s.ID, err)
-			}
-		})}
+			p.report(at, "invalid json_path %q of step %q: %s", s.JSONPath, s.ID, err)
+		}
+	})}
 }
 
 func aggregateOutput() rule {
-	return rule{code: "QT910", warning: true, title: "Aggregate needs exactly 1 output of type AggregateStats",
-		doc: "Aggregate adds one row with the counts of the processed rows, as a value of type AggregateStats. Another number of outputs is an error, because a run refuses it.",
-		sample: sample{in: "name: text", out: "counts: ⟦text│AggregateStats⟧",
-			steps: "- {type: Aggregate, id: count, outputs: [counts]}"},
-		check: on(func(p *ruleContext, s *spec.Aggregate) {
-			outs := s.Common().AllOutputs()
-			if len(outs) != 1 {
-				p.list.Add(p.reportAt(firstExtra(s, "outputs", outs, 1), "step %q (Aggregate) needs exactly 1 output of type AggregateStats, has %d outputs", s.ID, len(outs)).
-					WithSeverity(diag.Error)) // a run refuses it
-			} else if t, ok := p.typed(outs[0]); ok && !t.Is("AggregateStats") {
-				p.report(outs[0].Span, "the output %q of step %q must be AggregateStats, is %s", outs[0].ID, s.ID, t.String())
-			}
-		})}
+	return rule{code: "QT910", warning: true, check: on(func(p *ruleContext, s *spec.Aggregate) {
+		outs := s.Common().AllOutputs()
+		if len(outs) != 1 {
+			p.list.Add(p.reportAt(firstExtra(s, "outputs", outs, 1), "step %q (Aggregate) needs exactly 1 output of type AggregateStats, has %d outputs", s.ID, len(outs)).
+				WithSeverity(diag.Error)) // a run refuses it
+		} else if t, ok := p.typed(outs[0]); ok && !t.Is("AggregateStats") {
+			p.report(outs[0].Span, "the output %q of step %q must be AggregateStats, is %s", outs[0].ID, s.ID, t.String())
+		}
+	})}
 }
 
 func missingPrompt() rule {
-	return rule{code: "QT911", title: "LLMInference without an input",
-		doc: "The inputs of the step are sent to the model. Without any there is nothing to send.",
-		sample: sample{head: sampleModel, in: "question: text", out: "answer: text",
-			steps: "- {type: LLMInference, id: reply, model: writer, inputs: [⟦│question⟧], outputs: [answer]}"},
-		check: on(func(p *ruleContext, s *spec.LLMInference) {
-			if len(s.Common().AllInputs()) == 0 {
-				p.report(placeOf(s, "inputs", "id"), "step %q (LLMInference) has no input to send to the model", s.ID)
-			}
-		})}
+	return rule{code: "QT911", check: on(func(p *ruleContext, s *spec.LLMInference) {
+		if len(s.Common().AllInputs()) == 0 {
+			p.report(placeOf(s, "inputs", "id"), "step %q (LLMInference) has no input to send to the model", s.ID)
+		}
+	})}
 }
 
 func embeddingPorts() rule {
-	return rule{code: "QT912", warning: true, title: "InvokeEmbedding: wrong inputs or outputs",
-		doc: "InvokeEmbedding has exactly 1 input of type text or image, and exactly 1 output of type Embedding. Another number is an error, because a run refuses it.",
-		sample: sample{head: sampleVectors, in: "content: ⟦int│text⟧", out: "vector: Embedding",
-			steps: "- {type: InvokeEmbedding, id: embed, model: vectors, inputs: [content], outputs: [vector]}"},
-		check: on(func(p *ruleContext, s *spec.InvokeEmbedding) {
-			counts := []spec.Demand{{Min: 1, Max: 1}, {Outputs: true, Min: 1, Max: 1}}
-			refused := *p
-			refused.rule.warning = false // a run refuses a wrong number of variables
-			refused.checkDemands(s, spec.Signature{Demands: counts})
-			p.checkDemands(s, spec.Signature{Demands: []spec.Demand{{Types: []string{"text", "image"}}, {Outputs: true, Types: []string{"Embedding"}}}})
-		})}
+	return rule{code: "QT912", warning: true, check: on(func(p *ruleContext, s *spec.InvokeEmbedding) {
+		counts := []spec.Demand{{Min: 1, Max: 1}, {Outputs: true, Min: 1, Max: 1}}
+		refused := *p
+		refused.rule.warning = false // a run refuses a wrong number of variables
+		refused.checkDemands(s, spec.Signature{Demands: counts})
+		p.checkDemands(s, spec.Signature{Demands: []spec.Demand{{Types: []string{"text", "image"}}, {Outputs: true, Types: []string{"Embedding"}}}})
+	})}
 }
 
 func ineffectiveCache() rule {
-	return rule{code: "QT916", warning: true, title: "a cache on a step that is never cached",
-		doc: "Steps that work on groups of rows (" + strings.Join(batchStepTypes(), ", ") + ") are never cached. Neither are steps that use a memory for a conversation, themselves or through a flow that they run: their results depend on the earlier messages, and a cached result would not be added to the memory.",
-		sample: sample{in: "name: text", out: "names: list[text]",
-			steps: "- {type: Collect, id: gather, ⟦cache_config: {version: \"1\"}, │⟧inputs: [name], outputs: [names]}"},
-		check: on(func(p *ruleContext, s spec.Step) {
-			if s.Common().CacheConfig == nil {
-				return
-			}
-			plan := p.stepPlan(s)
-			if plan.IsBatch() {
-				p.report(fieldKey(s, "cache_config"), "step %q (%s) is never cached", s.EntityID(), spec.TypeName(s))
-				return
-			}
-			for step := range plan.All() {
-				if m := step.Conversation(); m != nil {
-					p.list.Add(p.reportAt(fieldKey(s, "cache_config"), "step %q is never cached: it uses the memory %q", s.EntityID(), m.ID).
-						WithRelated(idPlace(m), "its result depends on the messages in this memory"))
-					return
-				}
-			}
-		})}
-}
-
-// batchStepTypes returns the types of steps that work on groups of rows.
-func batchStepTypes() []string {
-	var names []string
-	for _, s := range spec.StepTypes() {
-		if spec.RowsOf(s) == spec.RowsBatch {
-			names = append(names, spec.TypeName(s))
+	return rule{code: "QT916", warning: true, check: on(func(p *ruleContext, s spec.Step) {
+		if s.Common().CacheConfig == nil {
+			return
 		}
-	}
-	return names
+		plan := p.stepPlan(s)
+		if plan.IsBatch() {
+			p.report(fieldKey(s, "cache_config"), "step %q (%s) is never cached", s.EntityID(), spec.TypeName(s))
+			return
+		}
+		for step := range plan.All() {
+			if m := step.Conversation(); m != nil {
+				p.list.Add(p.reportAt(fieldKey(s, "cache_config"), "step %q is never cached: it uses the memory %q", s.EntityID(), m.ID).
+					WithRelated(idPlace(m), "its result depends on the messages in this memory"))
+				return
+			}
+		}
+	})}
 }

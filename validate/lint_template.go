@@ -19,28 +19,24 @@ func templateLint() []rule {
 }
 
 func doubledBraces() rule {
-	return rule{code: "QT921", warning: true, title: "doubled braces around an input of a template",
-		doc: "Templates have single braces: {name} is replaced by the input. {{ and }} are literal braces, as in Python's str.format, so {{ name }} of Jinja is printed as { name }. If the braces are meant, ignore the warning by a comment.",
-		sample: sample{in: "name: text", out: "greeting: text",
-			steps: `- {type: PromptTemplate, id: greet, template: "Hello ⟦{{ name }}│{name}⟧", inputs: [name], outputs: [greeting]}`},
-		check: on(func(p *ruleContext, s *spec.PromptTemplate) {
-			for _, one := range doubledInputs(s) {
-				name, whole := strings.TrimSpace(strings.Trim(one.text, "{}")), placeOf(s, "template", "id")
-				at := within(whole, one.place)
-				_, isRaw := whole.Text()
-				switch {
-				case one.dollar && !isRaw && isAfterDollar(at): // QT005: a variable of the environment
-					continue
-				case one.dollar && !isRaw:
-					p.list.Add(p.reportAt(at, "the template of step %q prints $%s as ${ %s }", s.ID, one.text, name).
-						WithHint("write ${DOLLAR:-$}{%s} for a $ and the value of %q; ${%s} is an environment variable", name, name, name))
-					continue
-				}
-				p.list.Add(p.reportAt(at, "the template of step %q prints %s as { %s }", s.ID, one.text, name).
-					WithHint("did you mean \"{%s}\"? templates have single braces", name).
-					WithSuggestion("{" + name + "}").WithInside(one.text))
+	return rule{code: "QT921", warning: true, check: on(func(p *ruleContext, s *spec.PromptTemplate) {
+		for _, one := range doubledInputs(s) {
+			name, whole := strings.TrimSpace(strings.Trim(one.text, "{}")), placeOf(s, "template", "id")
+			at := within(whole, one.place)
+			_, isRaw := whole.Text()
+			switch {
+			case one.dollar && !isRaw && isAfterDollar(at): // QT005: a variable of the environment
+				continue
+			case one.dollar && !isRaw:
+				p.list.Add(p.reportAt(at, "the template of step %q prints $%s as ${ %s }", s.ID, one.text, name).
+					WithHint("write ${DOLLAR:-$}{%s} for a $ and the value of %q; ${%s} is an environment variable", name, name, name))
+				continue
 			}
-		})}
+			p.list.Add(p.reportAt(at, "the template of step %q prints %s as { %s }", s.ID, one.text, name).
+				WithHint("did you mean \"{%s}\"? templates have single braces", name).
+				WithSuggestion("{" + name + "}").WithInside(one.text))
+		}
+	})}
 }
 
 // isAfterDollar reports whether a span begins after a $.
@@ -50,18 +46,14 @@ func isAfterDollar(at source.Span) bool {
 }
 
 func mediaInTemplate() rule {
-	return rule{code: "QT924", warning: true, title: "media in a template",
-		doc: "A template writes a text: an image, audio, video or file becomes JSON with the bytes as base64, which no model reads as media. Pass the variable to the step that calls the model, next to the text of the template.",
-		sample: sample{in: "photo: ⟦image│text⟧", out: "prompt: text",
-			steps: `- {type: PromptTemplate, id: ask, template: "What is this? {photo}", inputs: [photo], outputs: [prompt]}`},
-		check: on(func(p *ruleContext, s *spec.PromptTemplate) {
-			for _, in := range s.Common().AllInputs() {
-				if in.To != nil && mediaType(in.To.Type) != "" {
-					p.list.Add(p.reportAt(in.Span, "the template of step %q writes %q, which has the type %s, as a text", s.ID, in.ID, in.To.Type).
-						WithHint("make %q an input of the step that calls the model", in.ID))
-				}
+	return rule{code: "QT924", warning: true, check: on(func(p *ruleContext, s *spec.PromptTemplate) {
+		for _, in := range s.Common().AllInputs() {
+			if in.To != nil && mediaType(in.To.Type) != "" {
+				p.list.Add(p.reportAt(in.Span, "the template of step %q writes %q, which has the type %s, as a text", s.ID, in.ID, in.To.Type).
+					WithHint("make %q an input of the step that calls the model", in.ID))
 			}
-		})}
+		}
+	})}
 }
 
 // doubled matches a name in doubled braces, with a character on both sides that may be a
@@ -83,28 +75,24 @@ func doubledInputs(s *spec.PromptTemplate) []placeholder {
 }
 
 func unusedTemplateInput() rule {
-	return rule{code: "QT922", warning: true, title: "input that a template never uses",
-		doc: "A template inserts only the inputs that it names in braces. An input that it does not name is read for nothing; often its placeholder was forgotten.",
-		sample: sample{in: "name: text, city: text", out: "greeting: text",
-			steps: `- {type: PromptTemplate, id: greet, template: "Hello {name}⟦│ of {city}⟧", inputs: [name, city], outputs: [greeting]}`},
-		check: on(func(p *ruleContext, s *spec.PromptTemplate) {
-			if !isDecided(s.Template) || s.Template == "" || !s.Position().Complete("template", "inputs") {
-				return
+	return rule{code: "QT922", warning: true, check: on(func(p *ruleContext, s *spec.PromptTemplate) {
+		if !isDecided(s.Template) || s.Template == "" || !s.Position().Complete("template", "inputs") {
+			return
+		}
+		ins, used := s.Common().AllInputs(), doubledInputs(s)
+		for _, one := range placeholders(s.Template) {
+			if one.problem != "" || !containsPort(ins, one.name) {
+				return // QT905 reports it, and it may be the missing one
 			}
-			ins, used := s.Common().AllInputs(), doubledInputs(s)
-			for _, one := range placeholders(s.Template) {
-				if one.problem != "" || !containsPort(ins, one.name) {
-					return // QT905 reports it, and it may be the missing one
-				}
-				used = append(used, one)
+			used = append(used, one)
+		}
+		for _, in := range ins {
+			if !slices.ContainsFunc(used, func(one placeholder) bool { return one.name == in.ID }) {
+				p.list.Add(p.reportAt(in.Span, "the template of step %q never uses its input %q", s.ID, in.ID).
+					WithHint("write {%s} in the template, or remove the input", in.ID))
 			}
-			for _, in := range ins {
-				if !slices.ContainsFunc(used, func(one placeholder) bool { return one.name == in.ID }) {
-					p.list.Add(p.reportAt(in.Span, "the template of step %q never uses its input %q", s.ID, in.ID).
-						WithHint("write {%s} in the template, or remove the input", in.ID))
-				}
-			}
-		})}
+		}
+	})}
 }
 
 // bracedName matches a name in the braces or marks of other languages of templates.
@@ -133,24 +121,20 @@ func withoutBraces(found diag.Diagnostic, x *spec.Expression) diag.Diagnostic {
 }
 
 func verbatimPlaceholder() rule {
-	return rule{code: "QT923", warning: true, title: "placeholder in a text that is not a template",
-		doc: "Models read a system_message, instructions, a rubric and a pinned text as they are written, as in QType (Python): braces have no meaning in them. Only a PromptTemplate fills {name}. LLMInference sends all its inputs to the model, so that a value can be one of them; an Agent has one input, which a PromptTemplate can write; a context block of type variables has values of the session. If the braces are meant, ignore the warning by a comment.",
-		sample: sample{head: sampleModel, in: "language: text, question: text", out: "answer: text",
-			steps: `- {type: LLMInference, id: reply, model: writer, system_message: "Answer in ⟦{language}│the language that is named first⟧.", inputs: [language, question], outputs: [answer]}`},
-		check: on(func(p *ruleContext, n spec.Node) {
-			for _, text := range spec.VerbatimTexts(n) {
-				reported := map[string]bool{}
-				for _, one := range text.Placeholders(func(name string) bool { return p.isVariable(p.here.flow, name) }) {
-					if reported[one.Text] {
-						continue
-					}
-					reported[one.Text] = true
-					at := within(placeOf(n, text.Key), excerptAt(text.Text, one.At, len(one.Text)))
-					p.list.Add(p.reportAt(at, "%s is no template: the model reads %s as it is written", text.Key, one.Text).
-						WithHint("%s", insteadOfPlaceholder(n)))
+	return rule{code: "QT923", warning: true, check: on(func(p *ruleContext, n spec.Node) {
+		for _, text := range spec.VerbatimTexts(n) {
+			reported := map[string]bool{}
+			for _, one := range text.Placeholders(func(name string) bool { return p.isVariable(p.here.flow, name) }) {
+				if reported[one.Text] {
+					continue
 				}
+				reported[one.Text] = true
+				at := within(placeOf(n, text.Key), excerptAt(text.Text, one.At, len(one.Text)))
+				p.list.Add(p.reportAt(at, "%s is no template: the model reads %s as it is written", text.Key, one.Text).
+					WithHint("%s", insteadOfPlaceholder(n)))
 			}
-		})}
+		}
+	})}
 }
 
 // isVariable reports whether a flow has a variable, or some flow if it is nil.

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"embed"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,19 +14,16 @@ import (
 // rule declares a diagnostic code.
 type rule struct {
 	code        string
-	warning     bool    // the document stays valid
-	title       string  // what is wrong, without names
-	doc         string  // why it is wrong and how to fix it
-	sample      example // an invalid and a valid document
-	check       check   // zero for codes that are reported while linking
-	checksSides bool    // the check handles steps of which only the inputs or the outputs could be read
+	warning     bool             // the document stays valid
+	check       check            // zero for codes that are reported while linking
+	checksSides bool             // the check handles steps of which only the inputs or the outputs could be read
+	describe    func() diag.Rule // returns the texts of a rule without a file: the declaration has them
 }
 
-// example is a document with the error (wrong) and without it (right).
-type example interface {
-	wrong() string
-	right() string
-}
+// texts are the titles, reasons and examples of the rules.
+//
+//go:embed rules/*.md
+var texts embed.FS
 
 // check is run for every node of one Go type.
 type check struct {
@@ -42,13 +40,18 @@ func on[T any](f func(*ruleContext, T)) check {
 	}}
 }
 
-// documentation returns the rule for users.
-func (r rule) documentation() diag.Rule {
-	if r.sample == (sample{}) {
-		return diag.Rule{Code: r.code, Severity: r.severity(), Title: r.title, Doc: r.doc}
+// described returns the rules that their declarations describe, and the others without their texts.
+func described(table []rule) (own, others []diag.Rule) {
+	for _, r := range table {
+		if r.describe == nil {
+			others = append(others, diag.Rule{Code: r.code, Severity: r.severity()})
+			continue
+		}
+		d := r.describe()
+		d.Code, d.Severity = r.code, r.severity()
+		own = append(own, d)
 	}
-	return diag.Rule{Code: r.code, Severity: r.severity(), Title: r.title, Doc: r.doc,
-		Wrong: r.sample.wrong(), Right: r.sample.right()}
+	return own, others
 }
 
 func (r rule) severity() diag.Severity {

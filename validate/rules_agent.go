@@ -11,31 +11,14 @@ import (
 func agentRules() []rule { return []rule{impossibleHandoff(), memoryOfCaller()} }
 
 func impossibleHandoff() rule {
-	return rule{code: "QT492", title: "handoff to a flow that cannot answer",
-		doc: "A flow to which an Agent transfers the conversation has one input, the question, and further ones only if they are optional; one output, the answer; and an Agent, which can hand the conversation back. Question and answer are of type text or ChatMessage. The model transfers by a tool transfer_to_ and the id of the flow, and back by hand_back; no tool may have these names.",
-		sample: sample{text: `
-id: example
-models: [{type: Model, id: writer, provider: openai}]
-flows:
-  - id: billing
-    variables: [{id: question, type: ChatMessage}, {id: answer, type: ChatMessage}]
-    inputs: [question]
-    outputs: [answer]
-    steps: [{type: ⟦LLMInference│Agent⟧, id: bill, model: writer, inputs: [question], outputs: [answer]}]
-  - id: main
-    variables: [{id: message, type: ChatMessage}, {id: reply, type: ChatMessage}]
-    inputs: [message]
-    outputs: [reply]
-    steps: [{type: Agent, id: triage, model: writer, handoffs: [billing], inputs: [message], outputs: [reply]}]
-`},
-		check: on(func(p *ruleContext, s *spec.Agent) {
-			if out := firstOutput(s); len(s.Handoffs) > 0 && out != nil && out.Type.Custom != nil {
-				p.report(placeOf(s, "outputs", "id"), "agent %q has handoffs, so its output is a text or a ChatMessage, not %s", s.ID, out.Type)
-			}
-			for i := range s.Handoffs {
-				p.checkHandoff(s, i)
-			}
-		})}
+	return rule{code: "QT492", check: on(func(p *ruleContext, s *spec.Agent) {
+		if out := firstOutput(s); len(s.Handoffs) > 0 && out != nil && out.Type.Custom != nil {
+			p.report(placeOf(s, "outputs", "id"), "agent %q has handoffs, so its output is a text or a ChatMessage, not %s", s.ID, out.Type)
+		}
+		for i := range s.Handoffs {
+			p.checkHandoff(s, i)
+		}
+	})}
 }
 
 // firstOutput returns the output of a step, nil if it is not linked.
@@ -78,38 +61,19 @@ func (p *ruleContext) checkReservedName(s spec.Step, name string, at source.Span
 }
 
 func memoryOfCaller() rule {
-	return rule{code: "QT493", title: "memory that is in use by the calling agent",
-		doc: "During a turn of an Agent its session of the memory is in use. A flow that runs as its tool or by a handoff in the same session cannot use the memory for a conversation, too: use another memory or none, or give the FlowTool its own session (session: own or call).",
-		sample: sample{text: `
-id: example
-models: [{type: Model, id: writer, provider: openai}]
-memories: [{id: talks, policy: message_window, max_messages: 40}]
-tools: [{type: FlowTool, id: research, description: Researches a topic, flow: look_up⟦│, session: own⟧}]
-flows:
-  - id: look_up
-    variables: [{id: question, type: text}, {id: report, type: text}]
-    inputs: [question]
-    outputs: [report]
-    steps: [{type: Agent, id: search, model: writer, memory: talks, inputs: [question], outputs: [report]}]
-  - id: main
-    variables: [{id: message, type: ChatMessage}, {id: reply, type: ChatMessage}]
-    inputs: [message]
-    outputs: [reply]
-    steps: [{type: Agent, id: help, model: writer, memory: talks, tools: [research], inputs: [message], outputs: [reply]}]
-`},
-		check: on(func(p *ruleContext, s *spec.Agent) {
-			if s.Memory.To == nil {
-				return
-			}
-			search := &turnSearch{memory: s.Memory.To, seen: map[*spec.Flow]bool{}}
-			plan := p.stepPlan(s)
-			for _, ref := range plan.ToolRefs() {
-				p.reportTurn(s, ref.Span, search.inTool(ref.To))
-			}
-			for _, ref := range plan.Handoffs() {
-				p.reportTurn(s, ref.Span, search.inFlow(ref.To))
-			}
-		})}
+	return rule{code: "QT493", check: on(func(p *ruleContext, s *spec.Agent) {
+		if s.Memory.To == nil {
+			return
+		}
+		search := &turnSearch{memory: s.Memory.To, seen: map[*spec.Flow]bool{}}
+		plan := p.stepPlan(s)
+		for _, ref := range plan.ToolRefs() {
+			p.reportTurn(s, ref.Span, search.inTool(ref.To))
+		}
+		for _, ref := range plan.Handoffs() {
+			p.reportTurn(s, ref.Span, search.inFlow(ref.To))
+		}
+	})}
 }
 
 // reportTurn reports a step that needs a turn of the memory of an agent that calls it.

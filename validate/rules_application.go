@@ -17,18 +17,13 @@ func applicationRules() []rule {
 }
 
 func feedbackNeedsTelemetry() rule {
-	return rule{code: "QT301", title: "feedback without telemetry",
-		doc: "Feedback is stored with the trace of the answer, so an application with feedback needs a telemetry sink.",
-		sample: sample{head: "⟦│telemetry: {id: traces, endpoint: \"http://localhost:6006/v1/traces\"}⟧",
-			in: "name: text", out: "name: text", flow: "feedback: {type: thumbs}",
-			steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"},
-		check: on(func(p *ruleContext, f *spec.Flow) {
-			if f.Feedback == nil || p.here.app == nil || mayHaveTelemetry(p.here.app) || mayHaveTelemetry(p.doc.Application) {
-				return
-			}
-			p.list.Add(p.reportAt(placeOf(f, "feedback"), "the feedback of flow %q needs a telemetry sink", f.ID).
-				WithHint("add telemetry: to the application %q", p.here.app.ID))
-		})}
+	return rule{code: "QT301", check: on(func(p *ruleContext, f *spec.Flow) {
+		if f.Feedback == nil || p.here.app == nil || mayHaveTelemetry(p.here.app) || mayHaveTelemetry(p.doc.Application) {
+			return
+		}
+		p.list.Add(p.reportAt(placeOf(f, "feedback"), "the feedback of flow %q needs a telemetry sink", f.ID).
+			WithHint("add telemetry: to the application %q", p.here.app.ID))
+	})}
 }
 
 // mayHaveTelemetry reports whether an application has a telemetry sink, or one that
@@ -38,30 +33,21 @@ func mayHaveTelemetry(app *spec.Application) bool {
 }
 
 func secretsNeedManager() rule {
-	return rule{code: "QT302", title: "secrets without a secret manager",
-		doc: "A {secret_name: …} is read from the application's secret_manager. Only secrets that the application uses count: documents under references can declare credentials that it does not use.",
-		sample: sample{text: `
-id: example
-auths:
-  - {type: aws, id: vault, region: eu-west-1}
-  - {type: api_key, id: llm_key, api_key: {secret_name: llm}}
-⟦│secret_manager: {type: aws_secret_manager, id: secrets, auth: vault}⟧
-`},
-		check: on(func(p *ruleContext, app *spec.Application) {
-			if !p.here.root || app.SecretManager != nil {
-				return
-			}
-			secrets := p.secretsInUse()
-			if len(secrets) == 0 {
-				return
-			}
-			// This is one error, even with several secrets.
-			diagnostic := p.reportAt(secrets[0].Position().Span(), "the secret %q is used, but the application %q has no secret_manager", secrets[0].SecretName, app.ID)
-			for _, more := range secrets[1:min(len(secrets), 4)] {
-				diagnostic = diagnostic.WithRelated(more.Position().Span(), "another secret")
-			}
-			p.list.Add(diagnostic.WithHint("add secret_manager: to the application"))
-		})}
+	return rule{code: "QT302", check: on(func(p *ruleContext, app *spec.Application) {
+		if !p.here.root || app.SecretManager != nil {
+			return
+		}
+		secrets := p.secretsInUse()
+		if len(secrets) == 0 {
+			return
+		}
+		// This is one error, even with several secrets.
+		diagnostic := p.reportAt(secrets[0].Position().Span(), "the secret %q is used, but the application %q has no secret_manager", secrets[0].SecretName, app.ID)
+		for _, more := range secrets[1:min(len(secrets), 4)] {
+			diagnostic = diagnostic.WithRelated(more.Position().Span(), "another secret")
+		}
+		p.list.Add(diagnostic.WithHint("add secret_manager: to the application"))
+	})}
 }
 
 // secretsInUse returns the secrets of the document and of the entities that it uses
@@ -83,111 +69,77 @@ func (p *checker) secretsInUse() []*spec.SecretReference {
 func (p *checker) invoked(f *spec.Flow) bool { return f != nil && p.used[f] }
 
 func secretManagerAuth() rule {
-	return rule{code: "QT303", title: "secret manager without AWS credentials",
-		doc: "AWS Secrets Manager requires AWS credentials: an auth of type aws.",
-		sample: sample{text: `
-id: example
-auths:
-  - ⟦{type: bearer_token, id: vault, token: "${VAULT_TOKEN:-}"}│{type: aws, id: vault, region: eu-west-1}⟧
-secret_manager: {type: aws_secret_manager, id: secrets, auth: vault}
-`},
-		check: on(func(p *ruleContext, m *spec.AWSSecretManager) {
-			auth := m.Auth.To
-			if _, ok := auth.(*spec.AWSAuth); auth != nil && !ok {
-				p.list.Add(p.reportAt(m.Auth.Span, "the secret manager %q needs an auth of type aws; %q is of type %s", m.ID, m.Auth.ID, spec.TypeName(auth)).
-					WithRelated(idPlace(auth), an(kindNoun(auth))+" declared here"))
-			}
-		})}
+	return rule{code: "QT303", check: on(func(p *ruleContext, m *spec.AWSSecretManager) {
+		auth := m.Auth.To
+		if _, ok := auth.(*spec.AWSAuth); auth != nil && !ok {
+			p.list.Add(p.reportAt(m.Auth.Span, "the secret manager %q needs an auth of type aws; %q is of type %s", m.ID, m.Auth.ID, spec.TypeName(auth)).
+				WithRelated(idPlace(auth), an(kindNoun(auth))+" declared here"))
+		}
+	})}
 }
 
 func secretInSecretManager() rule {
-	return rule{code: "QT410", warning: true, title: "secret manager whose credentials are secrets",
-		doc: "The credentials of a secret manager cannot be read from the secret manager. Use ${VAR}, a profile or a role.",
-		sample: sample{text: `
-id: example
-auths:
-  - {type: aws, id: vault, access_key_id: AKIA, secret_access_key: ⟦{secret_name: vault_key}│"${VAULT_KEY:-none}"⟧}
-secret_manager: {type: aws_secret_manager, id: secrets, auth: vault}
-`},
-		check: on(func(p *ruleContext, m spec.SecretManager) {
-			identity, _ := m.Identity().(spec.Entity)
-			for _, v := range p.nodes {
-				if s, ok := v.node.(*spec.SecretReference); ok && v.at.owner != nil && (v.at.owner == identity || v.at.owner == m.(spec.Entity)) {
-					p.report(s.Position().Span(), "the credentials of the secret manager %q cannot be secrets that it manages", m.EntityID())
-				}
+	return rule{code: "QT410", warning: true, check: on(func(p *ruleContext, m spec.SecretManager) {
+		identity, _ := m.Identity().(spec.Entity)
+		for _, v := range p.nodes {
+			if s, ok := v.node.(*spec.SecretReference); ok && v.at.owner != nil && (v.at.owner == identity || v.at.owner == m.(spec.Entity)) {
+				p.report(s.Position().Span(), "the credentials of the secret manager %q cannot be secrets that it manages", m.EntityID())
 			}
-		})}
+		}
+	})}
 }
 
 // allowRules returns the rules of who may call a flow, and decide about calls of tools, on a server.
 func allowRules() []rule { return []rule{malformedAllow(), neverAllowed(), malformedDecider()} }
 
 func malformedAllow() rule {
-	return rule{code: "QT490", title: "invalid entry of allow",
-		doc: "An entry of `allow` is the name of an API key, `user:NAME` for a user of the OpenID provider, or `role:NAME` for everyone with a role. " +
-			"Entries are complete names: there are no patterns. Remove `allow` if every caller may call the flow.",
-		sample: sample{in: "name: text", out: "name: text", flow: "allow: [ci, ⟦ada@example.com│user:ada@example.com⟧]",
-			steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"},
-		check: on(func(p *ruleContext, f *spec.Flow) {
-			at := f.Position().Field("allow")
-			for i, entry := range f.Allow {
-				if err := spec.CheckAllow(entry); err != nil {
-					p.list.Add(p.reportAt(at.Index(i).Span(), "the flow %q has an invalid entry of allow: %s", f.ID, err).
-						WithHint("write the name of an API key, user:NAME or role:NAME"))
-				}
+	return rule{code: "QT490", check: on(func(p *ruleContext, f *spec.Flow) {
+		at := f.Position().Field("allow")
+		for i, entry := range f.Allow {
+			if err := spec.CheckAllow(entry); err != nil {
+				p.list.Add(p.reportAt(at.Index(i).Span(), "the flow %q has an invalid entry of allow: %s", f.ID, err).
+					WithHint("write the name of an API key, user:NAME or role:NAME"))
 			}
-		})}
+		}
+	})}
 }
 
 func neverAllowed() rule {
-	return rule{code: "QT491", warning: true, title: "flow that no caller may call",
-		doc: "A flow with an empty list `allow` cannot be called on a server, only by other flows and with `qtype run`. " +
-			"A repeated entry has no effect. List who may call the flow, or remove `allow` if every caller may.",
-		sample: sample{in: "name: text", out: "name: text", flow: "allow: [⟦│ci⟧]",
-			steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"},
-		check: on(func(p *ruleContext, f *spec.Flow) {
-			at, written := f.Position().Lookup("allow")
-			if !written || !f.Position().Complete("allow") {
-				return
+	return rule{code: "QT491", warning: true, check: on(func(p *ruleContext, f *spec.Flow) {
+		at, written := f.Position().Lookup("allow")
+		if !written || !f.Position().Complete("allow") {
+			return
+		}
+		if len(f.Allow) == 0 {
+			p.report(at.Key, "the list allow of flow %q is empty: no caller of a server may call the flow", f.ID)
+		}
+		for i, entry := range f.Allow {
+			if slices.Contains(f.Allow[:i], entry) {
+				p.report(at.Index(i).Span(), "the entry %q of allow can never match: it is already in the list", entry)
 			}
-			if len(f.Allow) == 0 {
-				p.report(at.Key, "the list allow of flow %q is empty: no caller of a server may call the flow", f.ID)
-			}
-			for i, entry := range f.Allow {
-				if slices.Contains(f.Allow[:i], entry) {
-					p.report(at.Index(i).Span(), "the entry %q of allow can never match: it is already in the list", entry)
-				}
-			}
-		})}
+		}
+	})}
 }
 
 func malformedDecider() rule {
-	return rule{code: "QT498", title: "invalid entry of by",
-		doc: "Who decides about the calls of a tool is `caller`, who has started the run, or `role:NAME`, everyone with a role. " +
-			"Remove `by` if the caller decides. Two entries of approve cannot name different people for one tool.",
-		sample: sample{head: sampleModel + `
-tools:
-  - {type: ClientTool, id: pay, name: pay, description: Pays}`,
-			in: "question: ChatMessage", out: "answer: ChatMessage",
-			steps: "- {type: Agent, id: help, model: writer, tools: [pay], approve: [{tool: pay, by: [⟦support│role:support⟧]}], inputs: [question], outputs: [answer]}"},
-		check: on(func(p *ruleContext, s *spec.Agent) {
-			for n, a := range s.Approve {
-				if slices.ContainsFunc(s.Approve[:n], func(b *spec.Approval) bool { return b.Tool.ID == a.Tool.ID && !slices.Equal(a.By, b.By) }) {
-					p.list.Add(p.reportAt(a.Tool.Span, "agent %q names two times who decides about the calls of the tool %q", s.ID, a.Tool.ID).
-						WithHint("keep one of the entries"))
-				}
-				if at, written := a.Position().Lookup("by"); written && len(a.By) == 0 && a.Position().Complete("by") {
-					p.list.Add(p.reportAt(at.Key, "agent %q: nobody may decide about the calls of the tool %q", s.ID, a.Tool.ID).
-						WithHint("name a role, or remove by if the caller decides"))
-				}
-				for i, entry := range a.By {
-					if err := spec.CheckDecider(entry); err != nil {
-						p.list.Add(p.reportAt(a.Position().Field("by").Index(i).Span(), "agent %q: %s", s.ID, err).
-							WithHint("write caller, or role: and the name of a role"))
-					}
+	return rule{code: "QT498", check: on(func(p *ruleContext, s *spec.Agent) {
+		for n, a := range s.Approve {
+			if slices.ContainsFunc(s.Approve[:n], func(b *spec.Approval) bool { return b.Tool.ID == a.Tool.ID && !slices.Equal(a.By, b.By) }) {
+				p.list.Add(p.reportAt(a.Tool.Span, "agent %q names two times who decides about the calls of the tool %q", s.ID, a.Tool.ID).
+					WithHint("keep one of the entries"))
+			}
+			if at, written := a.Position().Lookup("by"); written && len(a.By) == 0 && a.Position().Complete("by") {
+				p.list.Add(p.reportAt(at.Key, "agent %q: nobody may decide about the calls of the tool %q", s.ID, a.Tool.ID).
+					WithHint("name a role, or remove by if the caller decides"))
+			}
+			for i, entry := range a.By {
+				if err := spec.CheckDecider(entry); err != nil {
+					p.list.Add(p.reportAt(a.Position().Field("by").Index(i).Span(), "agent %q: %s", s.ID, err).
+						WithHint("write caller, or role: and the name of a role"))
 				}
 			}
-		})}
+		}
+	})}
 }
 
 // availableRules returns the rule about parts of the language that this program does not run.
@@ -195,20 +147,17 @@ func availableRules() []rule { return []rule{notAvailable()} }
 
 // notAvailable has no sample: the distribution runs the whole language, and examples are checked for it.
 func notAvailable() rule {
-	return rule{code: "QT482", title: "not available in this program",
-		doc:    "The language has this type, provider, store or address, but this program is built without it. The message names the part that is missing and the command that gets a program with it; `qtype version --parts` lists those of this program. A run refuses the document, so that an application never does something other than it declares.",
-		sample: sample{},
-		check: on(func(p *ruleContext, n spec.Node) {
-			missing := spec.CheckAvailable(n)
-			m, isModel := n.(spec.ModelEntity)
-			switch {
-			case isModel && !isProvider(m.Base()): // the loader reports an unknown provider
-			case missing != nil:
-				p.report(placeOf(n, missing.Key), "%s", missing)
-			case p.have != nil:
-				p.checkParts(n)
-			}
-		})}
+	return rule{code: "QT482", check: on(func(p *ruleContext, n spec.Node) {
+		missing := spec.CheckAvailable(n)
+		m, isModel := n.(spec.ModelEntity)
+		switch {
+		case isModel && !isProvider(m.Base()): // the loader reports an unknown provider
+		case missing != nil:
+			p.report(placeOf(n, missing.Key), "%s", missing)
+		case p.have != nil:
+			p.checkParts(n)
+		}
+	})}
 }
 
 func isProvider(m *spec.Model) bool {

@@ -19,11 +19,7 @@ func selectionOf(e spec.Selector) (spec.Selection, bool) {
 }
 
 func unknownImplementation() rule {
-	return rule{code: "QT500", title: "unknown reader, splitter or index store",
-		doc: "reader_module and similar keys name an implementation of this program, by its short name or by the name of the Python class that it replaces. Python classes without a replacement cannot be used.",
-		sample: sample{out: "doc: RAGDocument",
-			steps: "- {type: DocumentSource, id: read, reader_module: ⟦llama_index.core.SimpleDirectryReader│llama_index.core.SimpleDirectoryReader⟧, args: {input_dir: docs}, outputs: [doc]}"},
-		checksSides: true,
+	return rule{code: "QT500", checksSides: true,
 		check: on(func(p *ruleContext, e spec.Selector) {
 			s, ok := selectionOf(e)
 			if _, written := e.Position().Lookup(s.Key); s.Name == "" {
@@ -44,11 +40,7 @@ func unknownImplementation() rule {
 }
 
 func wrongArgument() rule {
-	return rule{code: "QT501", title: "wrong argument of a reader, splitter or index store",
-		doc: "args has the arguments of the selected implementation, and loader_args those of its load method. Unknown keys, values of a wrong type and missing keys are errors, because they would have no effect or fail at run time. A key that is also an input of the step may be missing: it has the value of the variable.",
-		sample: sample{out: "doc: RAGDocument",
-			steps: "- {type: DocumentSource, id: read, reader_module: directory, args: {input_dir: docs, ⟦recursiv│recursive⟧: true}, outputs: [doc]}"},
-		checksSides: true,
+	return rule{code: "QT501", checksSides: true,
 		check: on(func(p *ruleContext, e spec.Selector) {
 			s, ok := selectionOf(e)
 			if !ok || !s.Known {

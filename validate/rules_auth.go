@@ -14,34 +14,25 @@ func authRules() []rule {
 }
 
 func unsupportedAuth() rule {
-	return rule{code: "QT914", warning: true, title: "unsupported credentials",
-		doc: "Each provider, tool and store supports certain types of auth: openai an API key, Bedrock AWS credentials, and an APITool every type. It is an error for a model whose provider cannot send the credentials, because a run refuses it.",
-		sample: sample{text: `
-id: example
-auths:
-  - {type: api_key, id: account, api_key: "${OPENAI_API_KEY:-}"}
-models:
-  - {type: Model, id: writer, provider: ⟦mock│openai⟧, auth: account}
-`},
-		check: on(func(p *ruleContext, e spec.Entity) {
-			user := an(spec.TypeName(e))
-			types, ok := spec.AcceptedAuth(e)
-			if m, isModel := e.(spec.ModelEntity); isModel {
-				var row spec.Provider
-				row, ok = m.Base().ProviderRow()
-				user, types = "provider "+row.Name, row.Auths
+	return rule{code: "QT914", warning: true, check: on(func(p *ruleContext, e spec.Entity) {
+		user := an(spec.TypeName(e))
+		types, ok := spec.AcceptedAuth(e)
+		if m, isModel := e.(spec.ModelEntity); isModel {
+			var row spec.Provider
+			row, ok = m.Base().ProviderRow()
+			user, types = "provider "+row.Name, row.Auths
+		}
+		if chooser, isSelector := e.(spec.Selector); isSelector {
+			if chosen, known := selectionOf(chooser); known && chosen.Auths != nil {
+				user, types, ok = "the "+chosen.Noun+" "+chosen.Name, chosen.Auths, chosen.Known
 			}
-			if chooser, isSelector := e.(spec.Selector); isSelector {
-				if chosen, known := selectionOf(chooser); known && chosen.Auths != nil {
-					user, types, ok = "the "+chosen.Noun+" "+chosen.Name, chosen.Auths, chosen.Known
-				}
+		}
+		for _, auth := range spec.Refs[spec.Auth](spec.UsesOf(e), spec.RoleAuth) {
+			if ok {
+				p.checkAuthType(auth, user, types, e)
 			}
-			for _, auth := range spec.Refs[spec.Auth](spec.UsesOf(e), spec.RoleAuth) {
-				if ok {
-					p.checkAuthType(auth, user, types, e)
-				}
-			}
-		})}
+		}
+	})}
 }
 
 // checkAuthType reports an auth of a type that its user does not accept.
@@ -61,82 +52,50 @@ func (p *ruleContext) checkAuthType(auth *spec.Ref[spec.Auth], user string, acce
 }
 
 func unsendableCredentials() rule {
-	return rule{code: "QT480", title: "credentials that cannot be sent",
-		doc: "An API key is sent in one header or one query parameter. The name of a header has no spaces, and token_url is the URL of a web server.",
-		sample: sample{text: `
-id: example
-auths:
-  - {type: api_key, id: weather_key, api_key: "${WEATHER_KEY:-}", header: X-Weather-Key⟦, query: key⟧}
-tools:
-  - type: APITool
-    id: weather
-    name: weather
-    description: The weather of a place
-    endpoint: "https://weather.example/now"
-    auth: weather_key
-    outputs: [{id: report, type: text}]
-`},
-		check: on(func(p *ruleContext, a spec.Auth) {
-			switch a := a.(type) {
-			case *spec.APIKeyAuth:
-				if a.Header != "" && a.Query != "" {
-					p.list.Add(p.reportAt(fieldKey(a, "query"), "the key %q has both a header and a query", a.ID).
-						WithRelated(fieldKey(a, "header"), "the header").WithHint("keep one of them"))
-				}
-				if isDecided(a.Header) && a.Header != "" && (!spec.IsHeaderName(a.Header) || spec.IsTransportHeader(a.Header)) {
-					p.report(placeOf(a, "header"), "invalid header name %q", a.Header)
-				}
-			case *spec.OAuth2Auth:
-				if u, err := url.Parse(a.TokenURL); a.TokenURL != "" && isDecided(a.TokenURL) && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-					p.list.Add(p.reportAt(placeOf(a, "token_url"), "invalid token_url %q", a.TokenURL).
-						WithHint("use a URL that starts with https://").WithSeverity(diag.Warning)) // not an error: QType (Python) accepts any text
-				}
+	return rule{code: "QT480", check: on(func(p *ruleContext, a spec.Auth) {
+		switch a := a.(type) {
+		case *spec.APIKeyAuth:
+			if a.Header != "" && a.Query != "" {
+				p.list.Add(p.reportAt(fieldKey(a, "query"), "the key %q has both a header and a query", a.ID).
+					WithRelated(fieldKey(a, "header"), "the header").WithHint("keep one of them"))
 			}
-		})}
+			if isDecided(a.Header) && a.Header != "" && (!spec.IsHeaderName(a.Header) || spec.IsTransportHeader(a.Header)) {
+				p.report(placeOf(a, "header"), "invalid header name %q", a.Header)
+			}
+		case *spec.OAuth2Auth:
+			if u, err := url.Parse(a.TokenURL); a.TokenURL != "" && isDecided(a.TokenURL) && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+				p.list.Add(p.reportAt(placeOf(a, "token_url"), "invalid token_url %q", a.TokenURL).
+					WithHint("use a URL that starts with https://").WithSeverity(diag.Warning)) // not an error: QType (Python) accepts any text
+			}
+		}
+	})}
 }
 
 // unusableCredentials reports credentials that their user refuses, as far as the document
 // alone decides that: those of the environment are checked by a run.
 func unusableCredentials() rule {
-	return rule{code: "QT483", title: "credentials that cannot be used",
-		doc: "A key, a token or a password is not empty and has no control characters, because it is sent in a header. A model whose server is not that of its provider may have an empty one. The host of an API key is the URL of the server that the key is for: tools send it to no other, and a model without base_url is called there.",
-		sample: sample{head: `auths:
-  - {type: api_key, id: weather_key, api_key: "${WEATHER_KEY:-key}", header: X-Weather-Key, host: "⟦weather.example│https://weather.example⟧"}
-tools:
-  - {type: APITool, id: weather, name: weather, description: The weather of a place, endpoint: "https://weather.example/now", auth: weather_key, inputs: [{id: place, type: text}], outputs: [{id: report, type: text}]}`,
-			in: "place: text", out: "report: text",
-			steps: "- {type: InvokeTool, id: ask, tool: weather, input_bindings: {place: place}, output_bindings: {report: report}}"},
-		check: on(func(p *ruleContext, e spec.Entity) {
-			for _, ref := range spec.Refs[spec.Auth](spec.UsesOf(e), spec.RoleAuth) {
-				if key, problem := credentialProblem(e, ref.To); problem != "" {
-					p.list.Add(p.ifUsed(e, p.reportAt(placeOf(ref.To, key, "id"), "the auth %q %s", ref.ID, problem)).
-						WithRelated(ref.Span, "used here"))
-				}
+	return rule{code: "QT483", check: on(func(p *ruleContext, e spec.Entity) {
+		for _, ref := range spec.Refs[spec.Auth](spec.UsesOf(e), spec.RoleAuth) {
+			if key, problem := credentialProblem(e, ref.To); problem != "" {
+				p.list.Add(p.ifUsed(e, p.reportAt(placeOf(ref.To, key, "id"), "the auth %q %s", ref.ID, problem)).
+					WithRelated(ref.Span, "used here"))
 			}
-		})}
+		}
+	})}
 }
 
 func signInAnywhere() rule {
-	return rule{code: "QT487", title: "secret of a client without its authorization server",
-		doc: "An MCP server names the authorization server at which a person signs in. The secret of a client is sent only to the issuer that the document declares for it. Without a client_id, a client without a secret is registered.",
-		sample: sample{text: `
-id: example
-auths:
-  - {type: oauth2_login, id: reader, client_id: bookshop, client_secret: "${READER_SECRET:-secret}"⟦│, issuer: "https://login.example"⟧}
-tools:
-  - {type: MCPTool, id: library, url: "https://library.example/mcp", auth: reader}
-`},
-		check: on(func(p *ruleContext, a *spec.OAuth2LoginAuth) {
-			if a.ClientID == "" && !a.ClientSecret.IsZero() && a.Position().Complete("client_id", "client_secret") {
-				p.list.Add(p.reportAt(fieldKey(a, "client_secret"), "the auth %q has a client_secret without a client_id", a.ID).WithHint("add client_id, or remove client_secret"))
-			}
-			if a.ClientID == "" && a.Issuer != "" && a.Position().Complete("client_id", "issuer") {
-				p.list.Add(p.reportAt(fieldKey(a, "issuer"), "the auth %q has an issuer without a client_id", a.ID).WithHint("add client_id, or remove issuer"))
-			}
-			if a.ClientID != "" && !a.ClientSecret.IsZero() && a.Issuer == "" && a.Position().Complete("issuer", "client_secret") {
-				p.list.Add(p.reportAt(placeOf(a, "client_secret"), "the auth %q has a client_secret without an issuer", a.ID).WithHint("add issuer, the address of the authorization server that knows the client"))
-			}
-		})}
+	return rule{code: "QT487", check: on(func(p *ruleContext, a *spec.OAuth2LoginAuth) {
+		if a.ClientID == "" && !a.ClientSecret.IsZero() && a.Position().Complete("client_id", "client_secret") {
+			p.list.Add(p.reportAt(fieldKey(a, "client_secret"), "the auth %q has a client_secret without a client_id", a.ID).WithHint("add client_id, or remove client_secret"))
+		}
+		if a.ClientID == "" && a.Issuer != "" && a.Position().Complete("client_id", "issuer") {
+			p.list.Add(p.reportAt(fieldKey(a, "issuer"), "the auth %q has an issuer without a client_id", a.ID).WithHint("add client_id, or remove issuer"))
+		}
+		if a.ClientID != "" && !a.ClientSecret.IsZero() && a.Issuer == "" && a.Position().Complete("issuer", "client_secret") {
+			p.list.Add(p.reportAt(placeOf(a, "client_secret"), "the auth %q has a client_secret without an issuer", a.ID).WithHint("add issuer, the address of the authorization server that knows the client"))
+		}
+	})}
 }
 
 // credentialProblem returns the key of an auth that its user refuses, and what is wrong with it.
@@ -184,25 +143,16 @@ func toolCredentialProblem(auth spec.Auth, address, key, text string) (place, pr
 func isDecided(text string) bool { return !strings.Contains(text, "${") }
 
 func ignoredKeySetting() rule {
-	return rule{code: "QT481", warning: true, title: "API key setting without effect",
-		doc: "The protocol of a model's provider defines how the key is sent. The header and query of a key apply only to tools.",
-		sample: sample{text: `
-id: example
-auths:
-  - {type: api_key, id: account, api_key: "${OPENAI_API_KEY:-}"⟦, header: X-My-Key⟧}
-models:
-  - {type: Model, id: writer, provider: openai, auth: account}
-`},
-		check: on(func(p *ruleContext, m spec.ModelEntity) {
-			key, ok := m.Base().Auth.To.(*spec.APIKeyAuth)
-			if !ok {
-				return
+	return rule{code: "QT481", warning: true, check: on(func(p *ruleContext, m spec.ModelEntity) {
+		key, ok := m.Base().Auth.To.(*spec.APIKeyAuth)
+		if !ok {
+			return
+		}
+		for _, name := range []string{"header", "query"} {
+			if field, written := key.Position().Lookup(name); written {
+				p.list.Add(p.reportAt(m.Base().Auth.Span, "the %s of %q has no effect: the provider %s defines how the key is sent", name, key.ID, m.Base().Provider).
+					WithRelated(field.Key, "written here"))
 			}
-			for _, name := range []string{"header", "query"} {
-				if field, written := key.Position().Lookup(name); written {
-					p.list.Add(p.reportAt(m.Base().Auth.Span, "the %s of %q has no effect: the provider %s defines how the key is sent", name, key.ID, m.Base().Provider).
-						WithRelated(field.Key, "written here"))
-				}
-			}
-		})}
+		}
+	})}
 }

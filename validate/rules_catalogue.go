@@ -40,40 +40,34 @@ func isNamed(m *spec.Model) bool {
 func modelPlace() []string { return []string{"model_id", "id"} }
 
 func stoppedModel() rule {
-	return rule{code: "QT600", warning: true, title: "model that is shut down",
-		doc:    "The provider has shut the model down: each call fails. It is a warning because a document that does not change must not become invalid on some day; `--strict` makes it an error. With `--on DAY` validate checks as if it were that day. Runs do not look at the day, and report only models that the catalogue lists as retired. The fix names the model that the provider recommends, and removes the parameters that it refuses.",
-		sample: sample{text: "\nid: example\nmodels:\n  - {type: Model, id: writer, provider: openai, model_id: ⟦gpt-4│gpt-6-luna⟧}\n"},
-		check: on(func(p *ruleContext, m spec.ModelEntity) {
-			row := knownModel(m.Base())
-			if row == nil || !row.StopsBy(p.doc.Day) || row.Redirected {
-				return
-			}
-			when := ""
-			if row.Shutdown != "" {
-				when = " on " + row.Shutdown
-			}
-			p.reportSuccessor(m, row, fmt.Sprintf("%s shut down the model %s%s", row.Provider, row.ID, when))
-		})}
+	return rule{code: "QT600", warning: true, check: on(func(p *ruleContext, m spec.ModelEntity) {
+		row := knownModel(m.Base())
+		if row == nil || !row.StopsBy(p.doc.Day) || row.Redirected {
+			return
+		}
+		when := ""
+		if row.Shutdown != "" {
+			when = " on " + row.Shutdown
+		}
+		p.reportSuccessor(m, row, fmt.Sprintf("%s shut down the model %s%s", row.Provider, row.ID, when))
+	})}
 }
 
 func stoppingModel() rule {
-	return rule{code: "QT601", warning: true, title: "model that will be shut down",
-		doc:    "The provider will shut the model down within 90 days, or answers its name with another model. `--on DAY` checks as if it were that day; runs do not look at the day.",
-		sample: sample{text: "\nid: example\nmodels:\n  - {type: Model, id: writer, provider: google-ai, model_id: ⟦gemini-2.5-flash│gemini-3.5-flash-lite⟧}\n"},
-		check: on(func(p *ruleContext, m spec.ModelEntity) {
-			row := knownModel(m.Base())
-			if row == nil || p.doc.Day.IsZero() {
-				return
-			}
-			left, dated := row.DaysLeft(p.doc.Day)
-			switch {
-			case !dated || left > noticeDays:
-			case row.Redirected:
-				p.reportSuccessor(m, row, fmt.Sprintf("from %s on, %s answers the name %s with %s, at its prices and with its parameters", row.Shutdown, row.Provider, row.ID, row.Replacement))
-			case left > 0:
-				p.reportSuccessor(m, row, fmt.Sprintf("%s will shut down the model %s on %s, in %s", row.Provider, row.ID, row.Shutdown, textfmt.Count(left, "day")))
-			}
-		})}
+	return rule{code: "QT601", warning: true, check: on(func(p *ruleContext, m spec.ModelEntity) {
+		row := knownModel(m.Base())
+		if row == nil || p.doc.Day.IsZero() {
+			return
+		}
+		left, dated := row.DaysLeft(p.doc.Day)
+		switch {
+		case !dated || left > noticeDays:
+		case row.Redirected:
+			p.reportSuccessor(m, row, fmt.Sprintf("from %s on, %s answers the name %s with %s, at its prices and with its parameters", row.Shutdown, row.Provider, row.ID, row.Replacement))
+		case left > 0:
+			p.reportSuccessor(m, row, fmt.Sprintf("%s will shut down the model %s on %s, in %s", row.Provider, row.ID, row.Shutdown, textfmt.Count(left, "day")))
+		}
+	})}
 }
 
 // reportSuccessor reports a model that stops, with the model to use in its place.
@@ -120,26 +114,23 @@ func (p *ruleContext) withAdaptedParams(d diag.Diagnostic, m spec.ModelEntity, n
 }
 
 func unknownModel() rule {
-	return rule{code: "QT602", warning: true, title: "model that the catalogue does not have",
-		doc:    "The catalogue has the models of the provider, and not this one: the name is misspelled, or the model is newer than the catalogue. Its context window and prices are not known then. A row in models.yaml beside the document adds it. Models of other servers are not looked for.",
-		sample: sample{text: "\nid: example\nmodels:\n  - {type: Model, id: writer, provider: anthropic, model_id: ⟦claude-opus-55│claude-opus-5-5⟧}\n"},
-		check: on(func(p *ruleContext, e spec.ModelEntity) {
-			m := e.Base()
-			service := m.Service()
-			if _, own := p.doc.Language.Provider(service); !own || m.ModelID == "" || !isNamed(m) || !m.Catalogue.HasProvider(service) || namesNoModel(m) {
-				return
-			}
-			if _, ok := m.Known(); ok {
-				return
-			}
-			d := p.reportAt(placeOf(e, modelPlace()...), "the catalogue has no model %q of %s, so its limits and prices are unknown", m.ModelID, service)
-			add := fmt.Sprintf("a new model is a row of models.yaml: {provider: %s, id: %s, context_window: …}", service, m.ModelID)
-			if near := m.Catalogue.Nearest(service, m.ModelID); len(near) > 0 {
-				p.list.Add(d.WithSuggestion(near[0]).WithHint("similar names: %s; %s", strings.Join(near, ", "), add))
-				return
-			}
-			p.list.Add(d.WithHint("%s", add))
-		})}
+	return rule{code: "QT602", warning: true, check: on(func(p *ruleContext, e spec.ModelEntity) {
+		m := e.Base()
+		service := m.Service()
+		if _, own := p.doc.Language.Provider(service); !own || m.ModelID == "" || !isNamed(m) || !m.Catalogue.HasProvider(service) || namesNoModel(m) {
+			return
+		}
+		if _, ok := m.Known(); ok {
+			return
+		}
+		d := p.reportAt(placeOf(e, modelPlace()...), "the catalogue has no model %q of %s, so its limits and prices are unknown", m.ModelID, service)
+		add := fmt.Sprintf("a new model is a row of models.yaml: {provider: %s, id: %s, context_window: …}", service, m.ModelID)
+		if near := m.Catalogue.Nearest(service, m.ModelID); len(near) > 0 {
+			p.list.Add(d.WithSuggestion(near[0]).WithHint("similar names: %s; %s", strings.Join(near, ", "), add))
+			return
+		}
+		p.list.Add(d.WithHint("%s", add))
+	})}
 }
 
 // namesNoModel reports whether model_id is the name of what somebody made of a model: a
@@ -157,43 +148,37 @@ func namesNoModel(m *spec.Model) bool {
 }
 
 func otherKindOfModel() rule {
-	return rule{code: "QT603", title: "model of another kind",
-		doc:    "A Model writes texts, an EmbeddingModel makes vectors, and a reranker sorts texts; the provider has separate models for each.",
-		sample: sample{text: "\nid: example\nmodels:\n  - {type: EmbeddingModel, id: vectors, provider: openai, model_id: ⟦gpt-6-luna│text-embedding-3-small⟧, dimensions: 1536}\n"},
-		check: on(func(p *ruleContext, m spec.ModelEntity) {
-			row := knownModel(m.Base())
-			if row == nil || row.Kind == "" {
-				return
-			}
-			wanted, kind := catalogue.Chat, "Model"
-			if _, embeds := m.(*spec.EmbeddingModel); embeds {
-				wanted, kind = catalogue.Embedding, "EmbeddingModel"
-			}
-			if row.Kind != wanted {
-				is := map[catalogue.Kind]string{catalogue.Chat: "a chat model", catalogue.Embedding: "an embedding model", catalogue.Rerank: "a model for reranking"}[row.Kind]
-				p.report(placeOf(m, modelPlace()...), "%s of %s is %s, not one for the type %s", row.ID, row.Provider, is, kind)
-			}
-		})}
+	return rule{code: "QT603", check: on(func(p *ruleContext, m spec.ModelEntity) {
+		row := knownModel(m.Base())
+		if row == nil || row.Kind == "" {
+			return
+		}
+		wanted, kind := catalogue.Chat, "Model"
+		if _, embeds := m.(*spec.EmbeddingModel); embeds {
+			wanted, kind = catalogue.Embedding, "EmbeddingModel"
+		}
+		if row.Kind != wanted {
+			is := map[catalogue.Kind]string{catalogue.Chat: "a chat model", catalogue.Embedding: "an embedding model", catalogue.Rerank: "a model for reranking"}[row.Kind]
+			p.report(placeOf(m, modelPlace()...), "%s of %s is %s, not one for the type %s", row.ID, row.Provider, is, kind)
+		}
+	})}
 }
 
 func fixedDimensions() rule {
-	return rule{code: "QT604", warning: true, title: "dimensions that the embedding model does not have",
-		doc:    "The vectors of some embedding models have one length; of others, a request can ask for fewer dimensions, not for more. The provider refuses the request, or sends vectors of another length.",
-		sample: sample{text: "\nid: example\nmodels:\n  - {type: EmbeddingModel, id: vectors, provider: openai, model_id: text-embedding-3-small, dimensions: ⟦3072│1536⟧}\n"},
-		check: on(func(p *ruleContext, m *spec.EmbeddingModel) {
-			row := knownModel(&m.Model)
-			if row == nil || row.Dimensions == 0 || !m.Position().Complete("dimensions") || m.Dimensions == 0 {
-				return
-			}
-			var problem string
-			switch {
-			case row.DimensionsSet == catalogue.No && m.Dimensions != row.Dimensions:
-				problem = fmt.Sprintf("vectors of %s have %d dimensions, not %d", row.ID, row.Dimensions, m.Dimensions)
-			case row.DimensionsSet == catalogue.Yes && m.Dimensions > row.Dimensions:
-				problem = fmt.Sprintf("vectors of %s have at most %d dimensions, not %d", row.ID, row.Dimensions, m.Dimensions)
-			default:
-				return
-			}
-			p.list.Add(p.reportAt(placeOf(m, "dimensions", "id"), "%s", problem).WithNumber(m.Dimensions, row.Dimensions))
-		})}
+	return rule{code: "QT604", warning: true, check: on(func(p *ruleContext, m *spec.EmbeddingModel) {
+		row := knownModel(&m.Model)
+		if row == nil || row.Dimensions == 0 || !m.Position().Complete("dimensions") || m.Dimensions == 0 {
+			return
+		}
+		var problem string
+		switch {
+		case row.DimensionsSet == catalogue.No && m.Dimensions != row.Dimensions:
+			problem = fmt.Sprintf("vectors of %s have %d dimensions, not %d", row.ID, row.Dimensions, m.Dimensions)
+		case row.DimensionsSet == catalogue.Yes && m.Dimensions > row.Dimensions:
+			problem = fmt.Sprintf("vectors of %s have at most %d dimensions, not %d", row.ID, row.Dimensions, m.Dimensions)
+		default:
+			return
+		}
+		p.list.Add(p.reportAt(placeOf(m, "dimensions", "id"), "%s", problem).WithNumber(m.Dimensions, row.Dimensions))
+	})}
 }

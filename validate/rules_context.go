@@ -13,69 +13,40 @@ func contextRules() []rule {
 }
 
 func duplicateBlock() rule {
-	return rule{code: "QT470", title: "duplicate context block",
-		doc: "A memory has at most one summary, one retrieval and one facts block, and one variables block for each scope. It can have several pinned blocks.",
-		sample: sample{text: `
-id: example
-memories:
-  - id: chat_memory
-    context:
-      - {type: variables}
-      - {type: ⟦variables│pinned, text: The customer is on plan Gold.⟧}
-`},
-		check: on(func(p *ruleContext, m *spec.Memory) {
-			first := map[string]spec.ContextBlock{}
-			for _, block := range m.Context {
-				kind := spec.TypeName(block)
-				if b, ok := block.(*spec.VariablesBlock); ok {
-					kind += " with scope " + string(b.Scope)
-				}
-				if before, twice := first[kind]; twice && kind != "pinned" {
-					p.list.Add(p.reportAt(placeOf(block, "type"), "the memory %q already has a block of type %s", m.ID, kind).
-						WithRelated(placeOf(before, "type"), "the first one"))
-					continue
-				}
-				first[kind] = block
+	return rule{code: "QT470", check: on(func(p *ruleContext, m *spec.Memory) {
+		first := map[string]spec.ContextBlock{}
+		for _, block := range m.Context {
+			kind := spec.TypeName(block)
+			if b, ok := block.(*spec.VariablesBlock); ok {
+				kind += " with scope " + string(b.Scope)
 			}
-		})}
+			if before, twice := first[kind]; twice && kind != "pinned" {
+				p.list.Add(p.reportAt(placeOf(block, "type"), "the memory %q already has a block of type %s", m.ID, kind).
+					WithRelated(placeOf(before, "type"), "the first one"))
+				continue
+			}
+			first[kind] = block
+		}
+	})}
 }
 
 func narrowScope() rule {
-	return rule{code: "QT476", title: "scope narrower than that of the memory",
-		doc: "With scope: user all sessions of a user are one conversation, with scope: app all sessions are one. Their values and context cannot belong to a single session.",
-		sample: sample{text: `
-id: example
-memories:
-  - id: chat_memory
-    scope: user
-    context:
-      - {type: variables, scope: ⟦session│user⟧}
-`},
-		check: on(func(p *ruleContext, m *spec.Memory) {
-			for _, block := range m.Context {
-				b, ok := block.(interface{ BlockScope() spec.Scope })
-				if !ok || b.BlockScope().Widest(m.Scope) == b.BlockScope() {
-					continue
-				}
-				if _, written := block.Position().Lookup("scope"); written {
-					p.list.Add(p.reportAt(placeOf(block, "scope"), "the memory %q has scope %s; its context cannot have scope %s", m.ID, m.Scope, b.BlockScope()).
-						WithRelated(placeOf(m, "scope", "id"), "the scope of the memory"))
-				}
+	return rule{code: "QT476", check: on(func(p *ruleContext, m *spec.Memory) {
+		for _, block := range m.Context {
+			b, ok := block.(interface{ BlockScope() spec.Scope })
+			if !ok || b.BlockScope().Widest(m.Scope) == b.BlockScope() {
+				continue
 			}
-		})}
+			if _, written := block.Position().Lookup("scope"); written {
+				p.list.Add(p.reportAt(placeOf(block, "scope"), "the memory %q has scope %s; its context cannot have scope %s", m.ID, m.Scope, b.BlockScope()).
+					WithRelated(placeOf(m, "scope", "id"), "the scope of the memory"))
+			}
+		}
+	})}
 }
 
 func noRoomForContext() rule {
-	return rule{code: "QT471", title: "no tokens left for the context",
-		doc: "Context blocks share the tokens of token_limit that are not reserved for messages (token_limit × chat_history_token_ratio). With a ratio of 1, messages can fill the window completely, and the context is cut.",
-		sample: sample{text: `
-id: example
-memories:
-  - id: chat_memory
-    chat_history_token_ratio: ⟦1│0.7⟧
-    context:
-      - {type: variables}
-`}, warning: true,
+	return rule{code: "QT471", warning: true,
 		check: on(func(p *ruleContext, m *spec.Memory) {
 			if row, _ := m.Row(); len(m.Context) > 0 && row.Supports("chat_history_token_ratio") && m.ChatHistoryTokenRatio == 1 && m.CompactAt == 0 {
 				p.list.Add(p.reportAt(placeOf(m, "chat_history_token_ratio", "id"), "the messages of memory %q can use all of token_limit, which leaves no tokens for its context", m.ID).
@@ -85,85 +56,57 @@ memories:
 }
 
 func longSummary() rule {
-	return rule{code: "QT472", warning: true, title: "summary larger than the memory's share for context",
-		doc:    "Context blocks share the tokens of token_limit that are not reserved for messages (token_limit × chat_history_token_ratio). A larger summary is cut at its end when the window is full.",
-		sample: sample{text: "\nid: example\nmodels:\n  - {type: Model, id: writer, provider: mock}\nmemories:\n  - id: chat_memory\n    token_limit: 4000\n    token_flush_size: 500\n    context:\n      - {type: summary, model: writer, max_tokens: ⟦2000│800⟧}\n"},
-		check: on(func(p *ruleContext, m *spec.Memory) {
-			if row, _ := m.Row(); !row.Supports("chat_history_token_ratio") || m.ChatHistoryTokenRatio == 1 {
-				return
+	return rule{code: "QT472", warning: true, check: on(func(p *ruleContext, m *spec.Memory) {
+		if row, _ := m.Row(); !row.Supports("chat_history_token_ratio") || m.ChatHistoryTokenRatio == 1 {
+			return
+		}
+		share := float64(m.TokenLimit) - chatShare(m)
+		for _, block := range m.Context {
+			if s, ok := block.(*spec.SummaryBlock); ok && float64(s.MaxTokens) > share {
+				p.list.Add(p.reportAt(placeOf(s, "max_tokens", "type"), "the summary can have %d tokens, but the context of memory %q has room for %.0f", s.MaxTokens, m.ID, share).
+					WithRelated(placeOf(m, "token_limit", "id"), fmt.Sprintf("token_limit is %d, and %g of it is for messages", m.TokenLimit, m.ChatHistoryTokenRatio)))
 			}
-			share := float64(m.TokenLimit) - chatShare(m)
-			for _, block := range m.Context {
-				if s, ok := block.(*spec.SummaryBlock); ok && float64(s.MaxTokens) > share {
-					p.list.Add(p.reportAt(placeOf(s, "max_tokens", "type"), "the summary can have %d tokens, but the context of memory %q has room for %.0f", s.MaxTokens, m.ID, share).
-						WithRelated(placeOf(m, "token_limit", "id"), fmt.Sprintf("token_limit is %d, and %g of it is for messages", m.TokenLimit, m.ChatHistoryTokenRatio)))
-				}
-			}
-		})}
+		}
+	})}
 }
 
 func emptyPinnedBlock() rule {
-	return rule{code: "QT473", title: "empty pinned text",
-		doc:    "A pinned block sends its text with every model call. Without a text it has no effect.",
-		sample: sample{text: "\nid: example\nmemories:\n  - id: chat_memory\n    context:\n      - {type: pinned, text: \"⟦ │The customer is on plan Gold.⟧\"}\n"},
-		check: on(func(p *ruleContext, b *spec.PinnedBlock) {
-			if _, written := b.Position().Lookup("text"); written && strings.TrimSpace(b.Text) == "" {
-				p.report(placeOf(b, "text"), "the pinned text is empty")
-			}
-		})}
+	return rule{code: "QT473", check: on(func(p *ruleContext, b *spec.PinnedBlock) {
+		if _, written := b.Position().Lookup("text"); written && strings.TrimSpace(b.Text) == "" {
+			p.report(placeOf(b, "text"), "the pinned text is empty")
+		}
+	})}
 }
 
 func emptyMemoryStep() rule {
-	return rule{code: "QT474", title: "MemoryVariables without values",
-		doc: "A MemoryVariables step writes its inputs to the memory, under their ids, and reads its outputs from it.",
-		sample: sample{head: "memories:\n  - {id: chat_memory, context: [{type: variables}]}", in: "plan: text", out: "plan: text",
-			steps: "- {type: MemoryVariables, id: keep, memory: chat_memory⟦│, inputs: [plan]⟧}"},
-		check: on(func(p *ruleContext, s *spec.MemoryVariables) {
-			if len(s.Common().AllInputs())+len(s.Common().AllOutputs())+len(s.Forget) == 0 {
-				p.list.Add(p.reportAt(placeOf(s, "id"), "the step %q neither writes nor reads a value", s.ID).
-					WithHint("list the values to write under inputs and the values to read under outputs"))
-			}
-		})}
+	return rule{code: "QT474", check: on(func(p *ruleContext, s *spec.MemoryVariables) {
+		if len(s.Common().AllInputs())+len(s.Common().AllOutputs())+len(s.Forget) == 0 {
+			p.list.Add(p.reportAt(placeOf(s, "id"), "the step %q neither writes nor reads a value", s.ID).
+				WithHint("list the values to write under inputs and the values to read under outputs"))
+		}
+	})}
 }
 
 func emptyMemoryTool() rule {
-	return rule{code: "QT475", title: "MemoryTool without values",
-		doc: "A MemoryTool writes its arguments to the memory, under their ids, and reads its outputs from it.",
-		sample: sample{text: `
-id: example
-memories:
-  - {id: chat_memory, context: [{type: variables}]}
-tools:
-  - {type: MemoryTool, id: note_plan, name: note_plan, description: Notes the customer's plan., memory: chat_memory⟦│, inputs: [{id: plan, type: text}]⟧}
-`},
-		check: on(func(p *ruleContext, t *spec.MemoryTool) {
-			if len(t.Inputs)+len(t.Outputs) == 0 && !t.Search && !t.Read {
-				p.list.Add(p.reportAt(placeOf(t, "id"), "the tool %q neither writes nor reads a value", t.ID).
-					WithHint("declare the values to write under inputs and the values to read under outputs, or set search or read"))
-			}
-		})}
+	return rule{code: "QT475", check: on(func(p *ruleContext, t *spec.MemoryTool) {
+		if len(t.Inputs)+len(t.Outputs) == 0 && !t.Search && !t.Read {
+			p.list.Add(p.reportAt(placeOf(t, "id"), "the tool %q neither writes nor reads a value", t.ID).
+				WithHint("declare the values to write under inputs and the values to read under outputs, or set search or read"))
+		}
+	})}
 }
 
 func searchWithValues() rule {
-	return rule{code: "QT477", title: "MemoryTool with search or read, and values",
-		doc: "A MemoryTool with search has the arguments query, since, until and limit, and returns messages; one with read has message and offset, and reads messages of the session. Values, and both together, need another tool.",
-		sample: sample{text: `
-id: example
-memories:
-  - {id: chat_memory}
-tools:
-  - {type: MemoryTool, id: recall, name: recall, description: Searches the conversation., memory: chat_memory, search: true⟦, inputs: [{id: plan, type: text}]│⟧}
-`},
-		check: on(func(p *ruleContext, t *spec.MemoryTool) {
-			what, mode, others := "searches the memory", "search", []string{"inputs", "outputs"}
-			if t.Read {
-				what, mode, others = "reads messages of the session", "read", []string{"inputs", "outputs", "search", "scope"}
+	return rule{code: "QT477", check: on(func(p *ruleContext, t *spec.MemoryTool) {
+		what, mode, others := "searches the memory", "search", []string{"inputs", "outputs"}
+		if t.Read {
+			what, mode, others = "reads messages of the session", "read", []string{"inputs", "outputs", "search", "scope"}
+		}
+		for _, key := range others {
+			if field, given := t.Position().Lookup(key); given && (t.Search || t.Read) {
+				p.list.Add(p.reportAt(field.Span(), "the tool %q %s: it cannot have %s", t.ID, what, key).
+					WithHint("remove %s, or %s", key, mode))
 			}
-			for _, key := range others {
-				if field, given := t.Position().Lookup(key); given && (t.Search || t.Read) {
-					p.list.Add(p.reportAt(field.Span(), "the tool %q %s: it cannot have %s", t.ID, what, key).
-						WithHint("remove %s, or %s", key, mode))
-				}
-			}
-		})}
+		}
+	})}
 }

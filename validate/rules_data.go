@@ -34,106 +34,78 @@ func (p *ruleContext) reportOutputType(s spec.Step, out port, want string, in po
 }
 
 func agentOutputType() rule {
-	return rule{code: "QT327", title: "Agent: the output type differs from the input type",
-		doc: "An Agent returns a text for a text and a ChatMessage for a ChatMessage. If the output is a custom type, the model returns an object of that type.",
-		sample: sample{head: sampleModel, in: "question: ChatMessage", out: "answer: ⟦text│ChatMessage⟧",
-			steps: "- {type: Agent, id: work, model: writer, inputs: [question], outputs: [answer]}"},
-		check: on(func(p *ruleContext, s *spec.Agent) {
-			in, out, ok := p.inOut(s)
-			conversational := spec.Demand{Types: []string{"text", "ChatMessage"}}
-			if ok && out.To.Type.Custom == nil && conversational.Fits(in.To.Type) && !out.To.Type.Same(in.To.Type) {
-				p.reportOutputType(s, out, in.To.Type.Name, in)
-			}
-		})}
+	return rule{code: "QT327", check: on(func(p *ruleContext, s *spec.Agent) {
+		in, out, ok := p.inOut(s)
+		conversational := spec.Demand{Types: []string{"text", "ChatMessage"}}
+		if ok && out.To.Type.Custom == nil && conversational.Fits(in.To.Type) && !out.To.Type.Same(in.To.Type) {
+			p.reportOutputType(s, out, in.To.Type.Name, in)
+		}
+	})}
 }
 
 func explodeElement() rule {
-	return rule{code: "QT336", title: "Explode: the output is not of the list's element type",
-		doc: "Explode creates a row for each element, so its output has the type of the elements.",
-		sample: sample{in: "names: list[text]", out: "name: ⟦int│text⟧",
-			steps: "- {type: Explode, id: work, inputs: [names], outputs: [name]}"},
-		check: on(func(p *ruleContext, s *spec.Explode) {
-			in, out, ok := p.inOut(s)
-			if ok && in.To.Type.IsList() && !out.To.Type.Same(*in.To.Type.Elem) {
-				p.reportOutputType(s, out, in.To.Type.Elem.String(), in)
-			}
-		})}
+	return rule{code: "QT336", check: on(func(p *ruleContext, s *spec.Explode) {
+		in, out, ok := p.inOut(s)
+		if ok && in.To.Type.IsList() && !out.To.Type.Same(*in.To.Type.Elem) {
+			p.reportOutputType(s, out, in.To.Type.Elem.String(), in)
+		}
+	})}
 }
 
 func collectElement() rule {
-	return rule{code: "QT340", title: "Collect: the output is not a list of the input's type",
-		doc: "Collect gathers the values of its input, so its output is a list of the input's type, optional or not.",
-		sample: sample{in: "name: text", out: "names: ⟦list[int]│list[text]⟧",
-			steps: "- {type: Collect, id: work, inputs: [name], outputs: [names]}"},
-		check: on(func(p *ruleContext, s *spec.Collect) {
-			in, out, ok := p.inOut(s)
-			if ok && out.To.Type.IsList() && !out.To.Type.Elem.Same(in.To.Type) {
-				element := in.To.Type
-				element.Optional = false
-				p.reportOutputType(s, out, "list["+element.String()+"]", in)
-			}
-		})}
+	return rule{code: "QT340", check: on(func(p *ruleContext, s *spec.Collect) {
+		in, out, ok := p.inOut(s)
+		if ok && out.To.Type.IsList() && !out.To.Type.Elem.Same(in.To.Type) {
+			element := in.To.Type
+			element.Optional = false
+			p.reportOutputType(s, out, "list["+element.String()+"]", in)
+		}
+	})}
 }
 
 const sampleOrder = "types:\n  - {id: Order, properties: {number: int, note: \"text?\"}}"
 
 func constructOutputs() rule {
-	return rule{code: "QT341", title: "Construct needs exactly 1 output",
-		doc: "Construct creates one record.",
-		sample: sample{head: sampleOrder, in: "number: int", out: "⟦│order: Order⟧",
-			steps: "- {type: Construct, id: work, field_bindings: {number: number}, outputs: [⟦│order⟧]}"},
-		check: on(func(p *ruleContext, s *spec.Construct) {
-			if outs := s.Common().AllOutputs(); len(outs) != 1 {
-				p.report(firstExtra(s, "outputs", outs, 1), "step %q (Construct) needs exactly 1 output, has %d", s.ID, len(outs))
-			}
-		})}
+	return rule{code: "QT341", check: on(func(p *ruleContext, s *spec.Construct) {
+		if outs := s.Common().AllOutputs(); len(outs) != 1 {
+			p.report(firstExtra(s, "outputs", outs, 1), "step %q (Construct) needs exactly 1 output, has %d", s.ID, len(outs))
+		}
+	})}
 }
 
 func constructInputs() rule {
-	return rule{code: "QT342", title: "Construct needs at least 1 input",
-		doc: "Construct creates a record from variables: bind them to its fields.",
-		sample: sample{head: sampleOrder, in: "number: int", out: "order: Order",
-			steps: "- {type: Construct, id: work, field_bindings: {⟦│number: number⟧}, outputs: [order]}"},
-		check: on(func(p *ruleContext, s *spec.Construct) {
-			if len(s.Common().AllInputs()) == 0 && len(s.FieldBindings) == 0 {
-				p.report(placeOf(s, "field_bindings", "id"), "step %q (Construct) needs at least 1 input", s.ID)
-			}
-		})}
+	return rule{code: "QT342", check: on(func(p *ruleContext, s *spec.Construct) {
+		if len(s.Common().AllInputs()) == 0 && len(s.FieldBindings) == 0 {
+			p.report(placeOf(s, "field_bindings", "id"), "step %q (Construct) needs at least 1 input", s.ID)
+		}
+	})}
 }
 
 func constructRecord() rule {
-	return rule{code: "QT343", title: "Construct: the output must be a record",
-		doc: "A record is a custom type or a built-in type with fields, such as SearchResult. Texts, numbers, lists and MessageRole are not records.",
-		sample: sample{head: sampleOrder, in: "number: int", out: "order: ⟦text│Order⟧",
-			steps: "- {type: Construct, id: work, field_bindings: {number: number}, outputs: [order]}"},
-		check: on(func(p *ruleContext, s *spec.Construct) {
-			outs := s.Common().AllOutputs()
-			if len(outs) != 1 {
-				return
-			}
-			if t, ok := p.typed(outs[0]); ok && !t.IsRecord() {
-				p.report(outs[0].Span, "the output %q of step %q must be a record type, is %s", outs[0].ID, s.ID, t.String())
-			}
-		})}
+	return rule{code: "QT343", check: on(func(p *ruleContext, s *spec.Construct) {
+		outs := s.Common().AllOutputs()
+		if len(outs) != 1 {
+			return
+		}
+		if t, ok := p.typed(outs[0]); ok && !t.IsRecord() {
+			p.report(outs[0].Span, "the output %q of step %q must be a record type, is %s", outs[0].ID, s.ID, t.String())
+		}
+	})}
 }
 
 func echoOutputs() rule {
-	return rule{code: "QT344", title: "Echo: inputs and outputs differ",
-		doc: "Echo passes its inputs through unchanged, so its outputs are the same variables, in any order.",
-		sample: sample{in: "name: text", vars: "⟦other: text│⟧", out: "name: text",
-			steps: "- {type: Echo, id: work, inputs: [name], outputs: [name⟦, other│⟧]}"},
-		check: on(func(p *ruleContext, s *spec.Echo) {
-			ins, outs := s.Common().AllInputs(), s.Common().AllOutputs()
-			missing, extra := without(ins, outs), without(outs, ins)
-			if len(missing)+len(extra) == 0 || !allLinked(ins) || !allLinked(outs) {
-				return
-			}
-			diagnostic := p.reportAt(placeOf(s, "outputs", "id"), "the outputs of step %q (Echo) must be its inputs", s.ID)
-			if len(extra) > 0 {
-				diagnostic.Span = extra[0].Span
-			}
-			p.list.Add(diagnostic.WithHint("%s", echoHint(missing, extra)))
-		})}
+	return rule{code: "QT344", check: on(func(p *ruleContext, s *spec.Echo) {
+		ins, outs := s.Common().AllInputs(), s.Common().AllOutputs()
+		missing, extra := without(ins, outs), without(outs, ins)
+		if len(missing)+len(extra) == 0 || !allLinked(ins) || !allLinked(outs) {
+			return
+		}
+		diagnostic := p.reportAt(placeOf(s, "outputs", "id"), "the outputs of step %q (Echo) must be its inputs", s.ID)
+		if len(extra) > 0 {
+			diagnostic.Span = extra[0].Span
+		}
+		p.list.Add(diagnostic.WithHint("%s", echoHint(missing, extra)))
+	})}
 }
 
 // echoHint lists the variables that are only on one side.
@@ -168,15 +140,11 @@ func idsOf(ports []port) []string {
 }
 
 func emptyPath() rule {
-	return rule{code: "QT347", title: "FieldExtractor: empty path",
-		doc: "The json_path selects the values to extract, for example $.items[*].name.",
-		sample: sample{in: "found: SearchResult", out: "content: text",
-			steps: "- {type: FieldExtractor, id: work, json_path: \"⟦ │$.content⟧\", inputs: [found], outputs: [content]}"},
-		check: on(func(p *ruleContext, s *spec.FieldExtractor) {
-			// The loader reports a missing path.
-			_, written := s.Position().Lookup("json_path")
-			if strings.TrimSpace(s.JSONPath) == "" && s.Position().Complete("json_path") && (written || s.Position() == nil) {
-				p.report(placeOf(s, "json_path", "id"), "the json_path of step %q is empty", s.ID)
-			}
-		})}
+	return rule{code: "QT347", check: on(func(p *ruleContext, s *spec.FieldExtractor) {
+		// The loader reports a missing path.
+		_, written := s.Position().Lookup("json_path")
+		if strings.TrimSpace(s.JSONPath) == "" && s.Position().Complete("json_path") && (written || s.Position() == nil) {
+			p.report(placeOf(s, "json_path", "id"), "the json_path of step %q is empty", s.ID)
+		}
+	})}
 }

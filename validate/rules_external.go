@@ -15,46 +15,32 @@ func externalRules() []rule {
 }
 
 func noProgram() rule {
-	return rule{code: "QT434", title: "CommandTool without a program",
-		doc: "program is the name or the path of the program to start, and args lists its arguments. No shell is used, so pipes and quoting are not available.",
-		sample: sample{text: `
-id: example
-tools:
-  - {type: CommandTool, id: count, name: count, description: Counts the words of a text, program: "⟦│wc⟧", args: [-w]}
-`},
-		check: on(func(p *ruleContext, t *spec.CommandTool) {
-			if at, written := t.Position().Lookup("program"); strings.TrimSpace(t.Program) == "" && (written || t.Position() == nil) {
-				p.list.Add(p.reportAt(at.Span(), "the tool %q has no program", t.ID).WithHint("set program to a name or a path"))
-			}
-		})}
+	return rule{code: "QT434", check: on(func(p *ruleContext, t *spec.CommandTool) {
+		if at, written := t.Position().Lookup("program"); strings.TrimSpace(t.Program) == "" && (written || t.Position() == nil) {
+			p.list.Add(p.reportAt(at.Span(), "the tool %q has no program", t.ID).WithHint("set program to a name or a path"))
+		}
+	})}
 }
 
 func mcpServer() rule {
-	return rule{code: "QT435", title: "MCPTool without exactly one server",
-		doc: "The server is either started by command, with args and env, or already running at url, with auth.",
-		sample: sample{text: `
-id: example
-tools:
-  - {type: MCPTool, id: files, command: mcp-files, ⟦url: "http://localhost:3000/mcp"│args: [/data]⟧}
-`},
-		check: on(func(p *ruleContext, t *spec.MCPTool) {
-			_, hasURL := t.Position().Lookup("url")
-			_, hasCommand := t.Position().Lookup("command")
-			hasURL, hasCommand = hasURL || t.URL != "", hasCommand || t.Command != ""
-			switch {
-			case hasURL && hasCommand:
-				p.list.Add(p.reportAt(fieldKey(t, "url"), "the tool %q has both a command and a url", t.ID).WithHint("keep one of them"))
-			case !hasURL && !hasCommand:
-				p.list.Add(p.reportAt(placeOf(t, "id"), "the tool %q has neither a command nor a url", t.ID).
-					WithHint("add command: to start a server, or url: for a running one"))
-			case hasURL:
-				p.reportIneffective(t, "url", "args", "env", "containment")
-				p.reportEmptyServer(t, "url", t.URL)
-			default:
-				p.reportIneffective(t, "command", "auth")
-				p.reportEmptyServer(t, "command", t.Command)
-			}
-		})}
+	return rule{code: "QT435", check: on(func(p *ruleContext, t *spec.MCPTool) {
+		_, hasURL := t.Position().Lookup("url")
+		_, hasCommand := t.Position().Lookup("command")
+		hasURL, hasCommand = hasURL || t.URL != "", hasCommand || t.Command != ""
+		switch {
+		case hasURL && hasCommand:
+			p.list.Add(p.reportAt(fieldKey(t, "url"), "the tool %q has both a command and a url", t.ID).WithHint("keep one of them"))
+		case !hasURL && !hasCommand:
+			p.list.Add(p.reportAt(placeOf(t, "id"), "the tool %q has neither a command nor a url", t.ID).
+				WithHint("add command: to start a server, or url: for a running one"))
+		case hasURL:
+			p.reportIneffective(t, "url", "args", "env", "containment")
+			p.reportEmptyServer(t, "url", t.URL)
+		default:
+			p.reportIneffective(t, "command", "auth")
+			p.reportEmptyServer(t, "command", t.Command)
+		}
+	})}
 }
 
 // reportEmptyServer reports an empty command or url, which a run refuses.
@@ -74,83 +60,58 @@ func (p *ruleContext) reportIneffective(t *spec.MCPTool, other string, keys ...s
 }
 
 func oneToolOfServer() rule {
-	return rule{code: "QT441", title: "InvokeTool for several tools of a server",
-		doc: "An MCPTool can provide all tools of a server. An InvokeTool calls exactly one tool, so its MCPTool lists exactly one under tools, resources or prompts.",
-		sample: sample{head: "tools: [{type: MCPTool, id: files, command: mcp-files⟦│, tools: [read_file]⟧}]", in: "path: text", out: "content: text",
-			steps: "- {type: InvokeTool, id: read, tool: files, input_bindings: {path: path}, output_bindings: {content: content}}"},
-		check: on(func(p *ruleContext, s *spec.InvokeTool) {
-			if t, ok := s.Tool.To.(*spec.MCPTool); ok && !t.Single() {
-				p.list.Add(p.reportAt(s.Tool.Span, "the tool %q provides more than one tool of its server", t.ID).
-					WithHint("list the tool to call under tools:, or one resource or prompt").WithRelated(idPlace(t), "declared here"))
-			}
-		})}
+	return rule{code: "QT441", check: on(func(p *ruleContext, s *spec.InvokeTool) {
+		if t, ok := s.Tool.To.(*spec.MCPTool); ok && !t.Single() {
+			p.list.Add(p.reportAt(s.Tool.Span, "the tool %q provides more than one tool of its server", t.ID).
+				WithHint("list the tool to call under tools:, or one resource or prompt").WithRelated(idPlace(t), "declared here"))
+		}
+	})}
 }
 
 func resourceAddress() rule {
-	return rule{code: "QT466", title: "resource without an address",
-		doc: "A resource of a server is named by its address, such as config://shop, or by a template of it (RFC 6570), such as file:///{path}.",
-		sample: sample{text: `
-id: example
-tools:
-  - {type: MCPTool, id: files, command: mcp-files, resources: ["⟦readme│file:///readme.md⟧"]}
-`},
-		check: on(func(p *ruleContext, t *spec.MCPTool) {
-			for i, address := range t.Resources {
-				place := t.Position().Field("resources").Index(i).Span()
-				if _, err := uritemplate.New(address); err != nil {
-					p.list.Add(p.reportAt(place, "the resource %q of tool %q is not a template of an address", address, t.ID).WithHint("write arguments in braces, such as file:///{path}"))
-				} else if !strings.ContainsAny(address, ":{") {
-					p.list.Add(p.reportAt(place, "the resource %q of tool %q is not an address", address, t.ID).WithHint("begin it with a scheme, such as file:///"))
-				}
+	return rule{code: "QT466", check: on(func(p *ruleContext, t *spec.MCPTool) {
+		for i, address := range t.Resources {
+			place := t.Position().Field("resources").Index(i).Span()
+			if _, err := uritemplate.New(address); err != nil {
+				p.list.Add(p.reportAt(place, "the resource %q of tool %q is not a template of an address", address, t.ID).WithHint("write arguments in braces, such as file:///{path}"))
+			} else if !strings.ContainsAny(address, ":{") {
+				p.list.Add(p.reportAt(place, "the resource %q of tool %q is not an address", address, t.ID).WithHint("begin it with a scheme, such as file:///"))
 			}
-		})}
+		}
+	})}
 }
 
 func unusableContainment() rule {
-	return rule{code: "QT468", title: "containment that cannot work",
-		doc: "A container of type docker needs an image. The other types have no image; with type none nothing is contained, so the other keys have no effect.",
-		sample: sample{text: `
-id: example
-tools:
-  - {type: CommandTool, id: count, name: count, description: Counts words, program: python3, containment: ⟦{type: docker}│{type: docker, image: "python:3.13-slim"}⟧}
-`},
-		check: on(func(p *ruleContext, c *spec.Containment) {
-			if c.Type == spec.ContainmentDocker && strings.TrimSpace(c.Image) == "" && c.Position().Complete("image") {
-				p.list.Add(p.reportAt(placeOf(c, "image", "type"), "the containment of type docker has no image").WithHint("add image: with the name of an image that has the program"))
+	return rule{code: "QT468", check: on(func(p *ruleContext, c *spec.Containment) {
+		if c.Type == spec.ContainmentDocker && strings.TrimSpace(c.Image) == "" && c.Position().Complete("image") {
+			p.list.Add(p.reportAt(placeOf(c, "image", "type"), "the containment of type docker has no image").WithHint("add image: with the name of an image that has the program"))
+		}
+		var ineffective []string
+		switch c.Type {
+		case spec.ContainmentNone:
+			ineffective = []string{"image", "network", "read", "write"}
+		case spec.ContainmentAuto, spec.ContainmentBwrap:
+			ineffective = []string{"image"}
+		}
+		for _, key := range ineffective {
+			if at, written := c.Position().Lookup(key); written {
+				p.report(at.Key, "%q has no effect with containment of type %s", key, c.Type)
 			}
-			var ineffective []string
-			switch c.Type {
-			case spec.ContainmentNone:
-				ineffective = []string{"image", "network", "read", "write"}
-			case spec.ContainmentAuto, spec.ContainmentBwrap:
-				ineffective = []string{"image"}
-			}
-			for _, key := range ineffective {
-				if at, written := c.Position().Lookup(key); written {
-					p.report(at.Key, "%q has no effect with containment of type %s", key, c.Type)
-				}
-			}
-		})}
+		}
+	})}
 }
 
 func unusableStoreURL() rule {
-	return rule{code: "QT436", title: "unusable store URL",
-		doc: "The url of a store of type postgres starts with postgres://, that of type redis with redis:// or rediss://. A store of type sqlite has the path of a file or sqlite://…, and one of type memory has no url. A memory can use such a URL as its store; sqlite:PATH and memory: are also accepted there.",
-		sample: sample{text: `
-id: example
-memories:
-  - {id: long_term, store: "⟦mysql│postgres⟧://db.example/chats"}
-`},
-		check: check{nodeType: entityType(), run: func(p *ruleContext, n spec.Node) {
-			switch n := n.(type) {
-			case *spec.Memory:
-				if !n.Store.URL.IsZero() {
-					p.checkURL(placeOf(n, "store"), "memory "+quoted(n.ID), "", n.Store.URL)
-				}
-			case *spec.Store:
-				p.checkStoreURL(n)
+	return rule{code: "QT436", check: check{nodeType: entityType(), run: func(p *ruleContext, n spec.Node) {
+		switch n := n.(type) {
+		case *spec.Memory:
+			if !n.Store.URL.IsZero() {
+				p.checkURL(placeOf(n, "store"), "memory "+quoted(n.ID), "", n.Store.URL)
 			}
-		}}}
+		case *spec.Store:
+			p.checkStoreURL(n)
+		}
+	}}}
 }
 
 // checkStoreURL compares a store's URL with its type.

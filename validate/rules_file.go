@@ -13,45 +13,38 @@ func fileRules() []rule {
 }
 
 func pathType() rule {
-	return rule{code: "QT394", title: "path from a variable that is not text",
-		doc:    "The path of a FileSource or FileWriter is a constant, {uri: …}, or the text of a variable. A value of another type is not a path: each row would fail.",
-		sample: sample{in: "name: text, file: ⟦int│text⟧", out: "name: text", steps: "- {type: FileWriter, id: write, path: file, inputs: [name]}"},
-		check: on(func(p *ruleContext, s spec.FileStep) {
-			path, _, _ := s.FilePath()
-			t, known := p.typed(&path.Var)
-			if !known || spec.HoldsPath(t) {
-				return
-			}
-			diagnostic := p.reportAt(path.Var.Span, "the path of step %q must be text, but variable %q is %s", s.EntityID(), path.Var.ID, t.String())
-			if place := typePlace(path.Var.To.Position().Field("type")); !place.IsZero() {
-				diagnostic = diagnostic.WithRelated(place, "declared here")
-			}
-			p.list.Add(diagnostic)
-		})}
+	return rule{code: "QT394", check: on(func(p *ruleContext, s spec.FileStep) {
+		path, _, _ := s.FilePath()
+		t, known := p.typed(&path.Var)
+		if !known || spec.HoldsPath(t) {
+			return
+		}
+		diagnostic := p.reportAt(path.Var.Span, "the path of step %q must be text, but variable %q is %s", s.EntityID(), path.Var.ID, t.String())
+		if place := typePlace(path.Var.To.Position().Field("type")); !place.IsZero() {
+			diagnostic = diagnostic.WithRelated(place, "declared here")
+		}
+		p.list.Add(diagnostic)
+	})}
 }
 
 func sharedFile() rule {
-	return rule{code: "QT328", title: "several steps write one file",
-		doc: "A FileWriter replaces a file of an earlier run. A second one in the same run would replace what the first has written, so its rows fail.",
-		sample: sample{in: "name: text", steps: `- {type: FileWriter, id: keep, path: {uri: names.csv}, inputs: [name]}
-- {type: FileWriter, id: write, path: {uri: ⟦names│others⟧.csv}, inputs: [name]}`, out: "name: text"},
-		check: on(func(p *ruleContext, f *spec.Flow) {
-			for i, item := range f.Steps {
-				s := fileWriterOf(item)
-				if s == nil {
+	return rule{code: "QT328", check: on(func(p *ruleContext, f *spec.Flow) {
+		for i, item := range f.Steps {
+			s := fileWriterOf(item)
+			if s == nil {
+				continue
+			}
+			for k, before := range f.Steps[:i] {
+				first := fileWriterOf(before)
+				if first == nil || !isSameFile(first, s) || setsPath(f.Steps[k:i], s) {
 					continue
 				}
-				for k, before := range f.Steps[:i] {
-					first := fileWriterOf(before)
-					if first == nil || !isSameFile(first, s) || setsPath(f.Steps[k:i], s) {
-						continue
-					}
-					p.list.Add(p.reportAt(placeOf(s, "path", "id"), "step %q would replace the file of step %q, which has the same path", s.EntityID(), first.EntityID()).
-						WithRelated(idPlace(first), "this step writes it first").WithHint("use another name"))
-					break
-				}
+				p.list.Add(p.reportAt(placeOf(s, "path", "id"), "step %q would replace the file of step %q, which has the same path", s.EntityID(), first.EntityID()).
+					WithRelated(idPlace(first), "this step writes it first").WithHint("use another name"))
+				break
 			}
-		})}
+		}
+	})}
 }
 
 // fileWriterOf returns the step of an item if it writes a file; nil for another step, and where there is none.
@@ -99,36 +92,20 @@ func setsPath(steps []*spec.StepItem, s spec.WritingStep) bool {
 }
 
 func nestedFile() rule {
-	return rule{code: "QT329", warning: true, title: "one file for each row of a calling flow",
-		doc: "A flow that a step runs has one run for each row, and each would write the file of the same name: the second one fails in one run of the application. Use a path from a variable, or write in the flow that calls the step.",
-		sample: sample{text: `
-id: example
-flows:
-  - id: write
-    variables: [{id: name, type: text}, {id: file, type: text}]
-    inputs: [name, file]
-    outputs: [name]
-    steps: [{type: FileWriter, id: keep, path: ⟦{uri: names.csv}│file⟧, inputs: [name]}]
-  - id: main
-    variables: [{id: name, type: text}, {id: file, type: text}]
-    inputs: [name, file]
-    outputs: [name]
-    steps: [{type: InvokeFlow, id: call, flow: write, input_bindings: {name: name, file: file}, output_bindings: {name: name}}]
-`},
-		check: on(func(p *ruleContext, f *spec.Flow) {
-			caller := p.callersOf(f).any
-			if caller == nil {
-				return
+	return rule{code: "QT329", warning: true, check: on(func(p *ruleContext, f *spec.Flow) {
+		caller := p.callersOf(f).any
+		if caller == nil {
+			return
+		}
+		for _, item := range f.Steps {
+			s := fileWriterOf(item)
+			if s == nil {
+				continue
 			}
-			for _, item := range f.Steps {
-				s := fileWriterOf(item)
-				if s == nil {
-					continue
-				}
-				if path, _ := s.WrittenFile(); path.URI != "" {
-					p.list.Add(p.reportAt(placeOf(s, "path", "id"), "step %q writes %s in a flow that step %q runs, and cannot write it for a second row", s.EntityID(), path.URI, caller.EntityID()).
-						WithRelated(idPlace(caller), "each of its rows is a run of the flow").WithHint("use a path from a variable"))
-				}
+			if path, _ := s.WrittenFile(); path.URI != "" {
+				p.list.Add(p.reportAt(placeOf(s, "path", "id"), "step %q writes %s in a flow that step %q runs, and cannot write it for a second row", s.EntityID(), path.URI, caller.EntityID()).
+					WithRelated(idPlace(caller), "each of its rows is a run of the flow").WithHint("use a path from a variable"))
 			}
-		})}
+		}
+	})}
 }

@@ -52,91 +52,60 @@ func (at *interfaceFlow) addPorts(p *ruleContext, list *[]port, ports []port, va
 	}
 }
 
-// chatSample returns a flow with one model call from question to answer.
-func chatSample(in, out, flow string) sample {
-	return sample{head: sampleModel, in: in, out: out, flow: flow,
-		steps: "- {type: LLMInference, id: reply, model: writer, inputs: [question], outputs: [answer]}"}
-}
-
-const conversational = "interface: {type: Conversational}"
-
 func chatInputMissing() rule {
-	return rule{code: "QT312", title: "conversational flow without a message input",
-		doc:    "In a conversation the user sends one ChatMessage in each turn. The flow takes it as an input.",
-		sample: chatSample("question: ⟦text│ChatMessage⟧", "answer: ChatMessage", "⟦interface: {type: Conversational, session_inputs: [question]}│"+conversational+"⟧"),
-		check: onInterface("Conversational", "ChatMessage", "inputs", func(p *ruleContext, at interfaceFlow) {
-			if len(at.interfaceInputs) == 0 {
-				p.report(placeOf(at.flow, "inputs", "interface"), "the conversational flow %q needs an input of type ChatMessage", at.flow.ID)
-			}
-		})}
+	return rule{code: "QT312", check: onInterface("Conversational", "ChatMessage", "inputs", func(p *ruleContext, at interfaceFlow) {
+		if len(at.interfaceInputs) == 0 {
+			p.report(placeOf(at.flow, "inputs", "interface"), "the conversational flow %q needs an input of type ChatMessage", at.flow.ID)
+		}
+	})}
 }
 
 func chatInputTwice() rule {
-	return rule{code: "QT313", title: "conversational flow with several message inputs",
-		doc:    "In a conversation the user sends one ChatMessage in each turn, so the flow has exactly one input of that type.",
-		sample: chatSample("question: ChatMessage⟦, other: ChatMessage│⟧", "answer: ChatMessage", conversational),
-		check: onInterface("Conversational", "ChatMessage", "inputs", func(p *ruleContext, at interfaceFlow) {
-			if len(at.interfaceInputs) > 1 {
-				p.report(at.interfaceInputs[1].Span, "the conversational flow %q allows only 1 input of type ChatMessage, has %d", at.flow.ID, len(at.interfaceInputs))
-			}
-		})}
+	return rule{code: "QT313", check: onInterface("Conversational", "ChatMessage", "inputs", func(p *ruleContext, at interfaceFlow) {
+		if len(at.interfaceInputs) > 1 {
+			p.report(at.interfaceInputs[1].Span, "the conversational flow %q allows only 1 input of type ChatMessage, has %d", at.flow.ID, len(at.interfaceInputs))
+		}
+	})}
 }
 
 func inputNotInSession() rule {
-	return rule{code: "QT314", title: "conversational flow with an input that no turn sets",
-		doc:    "Each turn of a conversation sends only a message. Other inputs keep their first value for the whole session: list them in session_inputs.",
-		sample: chatSample("question: ChatMessage, plan: text", "answer: ChatMessage", "interface: {type: Conversational⟦│, session_inputs: [plan]⟧}"),
-		check: onInterface("Conversational", "ChatMessage", "inputs", func(p *ruleContext, at interfaceFlow) {
-			session := portsOf(at.flow.Interface.SessionInputs)
-			for _, in := range at.inputs {
-				if t, _ := p.typed(in); !t.Is("ChatMessage") && !slices.ContainsFunc(session, func(s port) bool { return s.To == in.To }) {
-					p.list.Add(p.reportAt(in.Span, "the input %q of the conversational flow %q must be a session input", in.ID, at.flow.ID).
-						WithHint("add it to session_inputs"))
-				}
+	return rule{code: "QT314", check: onInterface("Conversational", "ChatMessage", "inputs", func(p *ruleContext, at interfaceFlow) {
+		session := portsOf(at.flow.Interface.SessionInputs)
+		for _, in := range at.inputs {
+			if t, _ := p.typed(in); !t.Is("ChatMessage") && !slices.ContainsFunc(session, func(s port) bool { return s.To == in.To }) {
+				p.list.Add(p.reportAt(in.Span, "the input %q of the conversational flow %q must be a session input", in.ID, at.flow.ID).
+					WithHint("add it to session_inputs"))
 			}
-		})}
+		}
+	})}
 }
 
 func chatOutputCount() rule {
-	return rule{code: "QT315", title: "conversational flow without exactly one message output",
-		doc:    "Each turn ends with one ChatMessage: the flow has exactly one output of that type. Outputs of other types are allowed.",
-		sample: chatSample("question: ChatMessage", "answer: ⟦text│ChatMessage⟧", conversational),
-		check:  exactlyOne("Conversational", "ChatMessage", "outputs")}
+	return rule{code: "QT315", check: exactlyOne("Conversational", "ChatMessage", "outputs")}
 }
 
 func textInputCount() rule {
-	return rule{code: "QT316", title: "completion flow without exactly one text input",
-		doc:    "A flow with the interface Complete, the default, takes one text. Inputs of other types are allowed.",
-		sample: chatSample("question: ⟦ChatMessage│text⟧", "answer: text", "interface: {type: Complete}"),
-		check:  exactlyOne("Complete", "text", "inputs")}
+	return rule{code: "QT316", check: exactlyOne("Complete", "text", "inputs")}
 }
 
 func textOutputCount() rule {
-	return rule{code: "QT317", title: "completion flow without exactly one text output",
-		doc:    "A flow with the interface Complete, the default, returns one text.",
-		sample: chatSample("question: text", "answer: ⟦ChatMessage│text⟧", "interface: {type: Complete}"),
-		check:  exactlyOne("Complete", "text", "outputs")}
+	return rule{code: "QT317", check: exactlyOne("Complete", "text", "outputs")}
 }
 
 func lastStepStreams() rule {
-	return rule{code: "QT318", title: "completion flow whose last step cannot stream",
-		doc: "The output of a flow with the interface Complete is streamed, so its last step is an LLMInference or an Agent.",
-		sample: sample{head: sampleModel, in: "question: text", vars: "⟦│prompt: text⟧", out: "answer: text", flow: "interface: {type: Complete}",
-			steps: `- {type: PromptTemplate, id: wrap, template: "Answer: {question}", inputs: [question], outputs: [⟦answer│prompt⟧]}
-⟦│- {type: LLMInference, id: reply, model: writer, inputs: [prompt], outputs: [answer]}⟧`},
-		check: on(func(p *ruleContext, f *spec.Flow) {
-			if f.Interface == nil || f.Interface.Type != "Complete" || len(f.Steps) == 0 ||
-				!f.Position().Complete("steps") || !f.Interface.Position().Complete("type") {
-				return
-			}
-			item := f.Steps[len(f.Steps)-1]
-			if item == nil {
-				return
-			}
-			if last := item.Step; last != nil && !spec.Streams(last) {
-				p.report(placeOf(last, "type", "id"), "the last step %q of the completion flow %q cannot stream text; it must be an LLMInference or an Agent", last.EntityID(), f.ID)
-			}
-		})}
+	return rule{code: "QT318", check: on(func(p *ruleContext, f *spec.Flow) {
+		if f.Interface == nil || f.Interface.Type != "Complete" || len(f.Steps) == 0 ||
+			!f.Position().Complete("steps") || !f.Interface.Position().Complete("type") {
+			return
+		}
+		item := f.Steps[len(f.Steps)-1]
+		if item == nil {
+			return
+		}
+		if last := item.Step; last != nil && !spec.Streams(last) {
+			p.report(placeOf(last, "type", "id"), "the last step %q of the completion flow %q cannot stream text; it must be an LLMInference or an Agent", last.EntityID(), f.ID)
+		}
+	})}
 }
 
 // exactlyOne returns a check that flows with an interface have exactly one input or
@@ -169,44 +138,35 @@ func firstExtra(n spec.Node, key string, ports []port, allowed int) source.Span 
 func flowRules() []rule { return []rule{flowWithoutSteps(), inputNotAvailable()} }
 
 func flowWithoutSteps() rule {
-	return rule{code: "QT310", title: "flow without steps",
-		doc: "A flow is a sequence of steps and has at least one.",
-		sample: sample{in: "name: text", out: "name: text",
-			flow: "⟦steps: []│steps: [{type: Echo, id: pass, inputs: [name], outputs: [name]}]⟧"},
-		check: on(func(p *ruleContext, f *spec.Flow) {
-			if len(f.Steps) > 0 || f.ID == "" || !f.Position().Complete("steps") {
-				return // without an id it is probably not meant as a flow
-			}
-			p.report(placeOf(f, "steps", "id"), "the flow %q has no steps", f.ID)
-		})}
+	return rule{code: "QT310", check: on(func(p *ruleContext, f *spec.Flow) {
+		if len(f.Steps) > 0 || f.ID == "" || !f.Position().Complete("steps") {
+			return // without an id it is probably not meant as a flow
+		}
+		p.report(placeOf(f, "steps", "id"), "the flow %q has no steps", f.ID)
+	})}
 }
 
 func inputNotAvailable() rule {
-	return rule{code: "QT311", title: "variable read before it is written",
-		doc: "A step's inputs are inputs of the flow or outputs of an earlier step. Variables in bindings and paths are inputs too.",
-		sample: sample{in: "name: text", vars: "greeting: text", out: "loud: text",
-			steps: `- {type: PromptTemplate, id: ⟦shout, template: "{greeting}!", inputs: [greeting], outputs: [loud]}│greet, template: "Hello {name}", inputs: [name], outputs: [greeting]}⟧
-- {type: PromptTemplate, id: ⟦greet, template: "Hello {name}", inputs: [name], outputs: [greeting]}│shout, template: "{greeting}!", inputs: [greeting], outputs: [loud]}⟧`},
-		check: on(func(p *ruleContext, f *spec.Flow) {
-			plan := p.planOf(f)
-			if !plan.complete {
-				return
-			}
-			available := map[*spec.Variable]bool{}
-			for i := range f.Inputs {
-				available[f.Inputs[i].To] = true
-			}
-			for i, s := range plan.steps {
-				for _, in := range s.Reads {
-					if in.To != nil && !available[in.To] {
-						p.reportUnavailable(f, in, i)
-					}
-				}
-				for _, out := range s.Writes {
-					available[out.To] = true
+	return rule{code: "QT311", check: on(func(p *ruleContext, f *spec.Flow) {
+		plan := p.planOf(f)
+		if !plan.complete {
+			return
+		}
+		available := map[*spec.Variable]bool{}
+		for i := range f.Inputs {
+			available[f.Inputs[i].To] = true
+		}
+		for i, s := range plan.steps {
+			for _, in := range s.Reads {
+				if in.To != nil && !available[in.To] {
+					p.reportUnavailable(f, in, i)
 				}
 			}
-		})}
+			for _, out := range s.Writes {
+				available[out.To] = true
+			}
+		}
+	})}
 }
 
 // reportUnavailable reports a variable that step i reads and no earlier step writes.

@@ -73,48 +73,12 @@ func linked(refs []spec.Ref[*spec.Variable]) []*spec.Variable {
 
 func invocationRules() []rule {
 	return []rule{
-		unknownKey("QT390", "input", onCall(toolCall, inputKeys), toolSample("⟦town│city⟧: place", "report: summary")),
-		unknownKey("QT391", "output", onCall(toolCall, outputKeys), toolSample("city: place", "⟦result│report⟧: summary")),
-		unknownKey("QT392", "input", onCall(flowCall, inputKeys), flowSample("⟦person│name⟧: place", "greeting: summary")),
-		unknownKey("QT393", "output", onCall(flowCall, outputKeys), flowSample("name: place", "⟦answer│greeting⟧: summary")),
+		{code: "QT390", check: onCall(toolCall, inputKeys)},
+		{code: "QT391", check: onCall(toolCall, outputKeys)},
+		{code: "QT392", check: onCall(flowCall, inputKeys)},
+		{code: "QT393", check: onCall(flowCall, outputKeys)},
 		unboundInput(), bindingType(), noBindings(),
 	}
-}
-
-// toolSample returns a tool call with the given bindings.
-func toolSample(in, out string) sample {
-	return sample{head: sampleTool, in: "place: text", out: "summary: text",
-		steps: "- {type: InvokeTool, id: get_weather, tool: weather, input_bindings: {" + in + "}, output_bindings: {" + out + "}}"}
-}
-
-// flowSample returns a flow call with the given bindings.
-func flowSample(in, out string) sample {
-	return sample{text: `
-id: example
-flows:
-  - id: greet
-    variables: [{id: name, type: text}, {id: greeting, type: text}]
-    inputs: [name]
-    outputs: [greeting]
-    steps:
-      - {type: PromptTemplate, id: write, template: "Hello {name}", inputs: [name], outputs: [greeting]}
-  - id: main
-    variables: [{id: place, type: text}, {id: summary, type: text}]
-    inputs: [place]
-    outputs: [summary]
-    steps:
-      - {type: InvokeFlow, id: call_greet, flow: greet, input_bindings: {` + in + `}, output_bindings: {` + out + `}}
-`}
-}
-
-// unknownKey returns one of the four rules about the keys of bindings.
-func unknownKey(code, side string, c check, s sample) rule {
-	what := "tool"
-	if code >= "QT392" {
-		what = "flow"
-	}
-	return rule{code: code, title: "binding of an unknown " + what + " " + side, check: c, sample: s,
-		doc: "The keys of " + side + "_bindings are ids of the " + what + "'s " + side + "s. The values are variables of the calling flow."}
 }
 
 func inputKeys(p *ruleContext, c call) {
@@ -174,30 +138,27 @@ func bound(bindings spec.Bindings, name string) bool {
 }
 
 func unboundInput() rule {
-	return rule{code: "QT902", warning: true, title: "required input without a binding",
-		doc:    "The tool or flow requires the input, but the step does not bind it: every row would fail or run without the value.",
-		sample: toolSample("⟦│city: place⟧", "report: summary"),
-		check: on(func(p *ruleContext, s spec.Step) {
-			report := func(p *ruleContext, c call) {
-				// An unknown key is probably the missing one, misspelled (QT390, QT392).
-				for _, b := range c.in {
-					if spec.VariableByID(c.inputs, b.Name) == nil {
-						return
-					}
-				}
-				if len(missingBindings(c)) > 0 { // reported as an error
+	return rule{code: "QT902", warning: true, check: on(func(p *ruleContext, s spec.Step) {
+		report := func(p *ruleContext, c call) {
+			// An unknown key is probably the missing one, misspelled (QT390, QT392).
+			for _, b := range c.in {
+				if spec.VariableByID(c.inputs, b.Name) == nil {
 					return
 				}
-				for _, v := range c.inputs {
-					if v != nil && !v.IsOptional() && v.ID != "" && !bound(c.in, v.ID) {
-						p.list.Add(p.reportAt(bindingsPlace(c.step, "input_bindings"), "the required input %q of %s %q is not bound", v.ID, c.kind, c.id).
-							WithRelated(idPlace(v), "declared here"))
-					}
+			}
+			if len(missingBindings(c)) > 0 { // reported as an error
+				return
+			}
+			for _, v := range c.inputs {
+				if v != nil && !v.IsOptional() && v.ID != "" && !bound(c.in, v.ID) {
+					p.list.Add(p.reportAt(bindingsPlace(c.step, "input_bindings"), "the required input %q of %s %q is not bound", v.ID, c.kind, c.id).
+						WithRelated(idPlace(v), "declared here"))
 				}
 			}
-			onCall(toolCall, report).run(p, s)
-			onCall(flowCall, report).run(p, s)
-		})}
+		}
+		onCall(toolCall, report).run(p, s)
+		onCall(flowCall, report).run(p, s)
+	})}
 }
 
 // missingBindings returns the required inputs of the target of a step without input_bindings.
@@ -215,18 +176,15 @@ func missingBindings(c call) []string {
 }
 
 func noBindings() rule {
-	return rule{code: "QT464", title: "step without input_bindings",
-		doc:    "input_bindings may be left out only if the tool or the flow requires no inputs.",
-		sample: sample{head: sampleTool, in: "place: text", out: "summary: text", steps: "- {type: InvokeTool, id: get_weather, tool: weather, ⟦│input_bindings: {city: place}, ⟧output_bindings: {report: summary}}"},
-		check: on(func(p *ruleContext, s spec.Step) {
-			report := func(p *ruleContext, c call) {
-				if ids := missingBindings(c); len(ids) > 0 {
-					p.report(placeOf(c.step, "tool", "flow", "id"), "the %s %q requires %s, but the step has no input_bindings", c.kind, c.id, joinNames(ids))
-				}
+	return rule{code: "QT464", check: on(func(p *ruleContext, s spec.Step) {
+		report := func(p *ruleContext, c call) {
+			if ids := missingBindings(c); len(ids) > 0 {
+				p.report(placeOf(c.step, "tool", "flow", "id"), "the %s %q requires %s, but the step has no input_bindings", c.kind, c.id, joinNames(ids))
 			}
-			onCall(toolCall, report).run(p, s)
-			onCall(flowCall, report).run(p, s)
-		})}
+		}
+		onCall(toolCall, report).run(p, s)
+		onCall(flowCall, report).run(p, s)
+	})}
 }
 
 // bindingsPlace returns the position of the key of a map of bindings, without the map.
@@ -238,27 +196,23 @@ func bindingsPlace(n spec.Node, field string) source.Span {
 }
 
 func bindingType() rule {
-	return rule{code: "QT903", warning: true, title: "bound variable of another type",
-		doc: "A variable must have the type of the input or output that it is bound to. An int is accepted as a float, and a text as a ChatMessage.",
-		sample: sample{head: sampleTool, in: "place: ⟦int│text⟧", out: "summary: text",
-			steps: "- {type: InvokeTool, id: get_weather, tool: weather, input_bindings: {city: place}, output_bindings: {report: summary}}"},
-		check: on(func(p *ruleContext, s spec.Step) {
-			report := func(p *ruleContext, c call) {
-				for i := range c.in {
-					if v := spec.VariableByID(c.inputs, c.in[i].Name); v != nil {
-						p.checkMatch(&c.in[i].Var, v, c.in[i].Var.To, v)
-					}
-				}
-				for i := range c.out {
-					if v := spec.VariableByID(c.outputs, c.out[i].Name); v != nil {
-						p.checkMatch(&c.out[i].Var, v, v, c.out[i].Var.To)
-					}
+	return rule{code: "QT903", warning: true, check: on(func(p *ruleContext, s spec.Step) {
+		report := func(p *ruleContext, c call) {
+			for i := range c.in {
+				if v := spec.VariableByID(c.inputs, c.in[i].Name); v != nil {
+					p.checkMatch(&c.in[i].Var, v, c.in[i].Var.To, v)
 				}
 			}
-			p.checkBranchTypes(s)
-			onCall(toolCall, report).run(p, s)
-			onCall(flowCall, report).run(p, s)
-		})}
+			for i := range c.out {
+				if v := spec.VariableByID(c.outputs, c.out[i].Name); v != nil {
+					p.checkMatch(&c.out[i].Var, v, v, c.out[i].Var.To)
+				}
+			}
+		}
+		p.checkBranchTypes(s)
+		onCall(toolCall, report).run(p, s)
+		onCall(flowCall, report).run(p, s)
+	})}
 }
 
 // checkMatch warns if a value of the variable from cannot be assigned to the variable

@@ -18,99 +18,70 @@ func memoryRules() []rule {
 }
 
 func flushTooLarge() rule {
-	return rule{code: "QT401", warning: true, title: "flush larger than the memory's share for messages",
-		doc: "token_flush_size is the number of tokens to remove at once when the messages exceed token_limit × chat_history_token_ratio. If it is larger than that share, each flush removes everything except the newest round.",
-		sample: sample{text: `
-id: example
-memories:
-  - {id: chat_memory, token_limit: 2000, token_flush_size: ⟦3000│500⟧}
-`},
-		check: on(func(p *ruleContext, m *spec.Memory) {
-			share := chatShare(m) // 0 with compact_at
-			if share > 0 && float64(m.TokenFlushSize) > share {
-				p.list.Add(p.reportAt(placeOf(m, "token_flush_size", "token_limit", "id"),
-					"the memory %q flushes %d tokens at once, but its share for messages is only %.0f", m.ID, m.TokenFlushSize, share).
-					WithHint("choose a token_flush_size well below %.0f (token_limit %d × chat_history_token_ratio %g)", share, m.TokenLimit, m.ChatHistoryTokenRatio))
-			}
-		})}
+	return rule{code: "QT401", warning: true, check: on(func(p *ruleContext, m *spec.Memory) {
+		share := chatShare(m) // 0 with compact_at
+		if share > 0 && float64(m.TokenFlushSize) > share {
+			p.list.Add(p.reportAt(placeOf(m, "token_flush_size", "token_limit", "id"),
+				"the memory %q flushes %d tokens at once, but its share for messages is only %.0f", m.ID, m.TokenFlushSize, share).
+				WithHint("choose a token_flush_size well below %.0f (token_limit %d × chat_history_token_ratio %g)", share, m.TokenLimit, m.ChatHistoryTokenRatio))
+		}
+	})}
 }
 
 func memoryTooLarge() rule {
-	return rule{code: "QT411", warning: true, title: "memory larger than the model's context window",
-		doc: "The memory can grow larger than the context window of the model, which is its context_window or that of the catalogue, so messages are cut before the memory's limit is reached.",
-		sample: sample{head: `models:
-  - {type: Model, id: writer, provider: openai, context_window: 8192}
-memories:
-  - {id: chat_memory, token_limit: ⟦50000│8000⟧}`, in: "question: ChatMessage", out: "answer: ChatMessage",
-			steps: "- {type: LLMInference, id: reply, model: writer, memory: chat_memory, inputs: [question], outputs: [answer]}"},
-		check: on(func(p *ruleContext, s spec.Step) {
-			model, memory := p.modelAndMemoryOf(s)
-			if model == nil || memory == nil || memory.To == nil {
-				return
-			}
-			window, owner := model.ContextWindow, fmt.Sprintf("model %q", model.ID)
-			if row := knownModel(model); window == 0 && row != nil {
-				window, owner = row.ContextWindow, row.ID+" of "+row.Provider
-			}
-			row, _ := memory.To.Row()
-			if len(row.Limits) == 0 || row.Limits[0].Unit != spec.UnitTokens {
-				return
-			}
-			key := row.Limits[0].Key
-			limit := int(memory.To.Limit(key))
-			if window > 0 && limit > window {
-				p.list.Add(p.reportAt(memory.Span, "the memory %q holds up to %d tokens, but the context window of %s is %d",
-					memory.ID, limit, owner, window).
-					WithRelated(placeOf(memory.To, key, "id"), fmt.Sprintf("%s is %d", key, limit)))
-			}
-		})}
+	return rule{code: "QT411", warning: true, check: on(func(p *ruleContext, s spec.Step) {
+		model, memory := p.modelAndMemoryOf(s)
+		if model == nil || memory == nil || memory.To == nil {
+			return
+		}
+		window, owner := model.ContextWindow, fmt.Sprintf("model %q", model.ID)
+		if row := knownModel(model); window == 0 && row != nil {
+			window, owner = row.ContextWindow, row.ID+" of "+row.Provider
+		}
+		row, _ := memory.To.Row()
+		if len(row.Limits) == 0 || row.Limits[0].Unit != spec.UnitTokens {
+			return
+		}
+		key := row.Limits[0].Key
+		limit := int(memory.To.Limit(key))
+		if window > 0 && limit > window {
+			p.list.Add(p.reportAt(memory.Span, "the memory %q holds up to %d tokens, but the context window of %s is %d",
+				memory.ID, limit, owner, window).
+				WithRelated(placeOf(memory.To, key, "id"), fmt.Sprintf("%s is %d", key, limit)))
+		}
+	})}
 }
 
 func compactWithoutSummary() rule {
-	return rule{code: "QT444", title: "compact_at without a summary",
-		doc: "compact_at is the share of the context window at which the older half of the messages is added to the summary. Without a context block of type summary it would be lost.",
-		sample: sample{text: `
-id: example
-models: [{type: Model, id: writer, provider: mock}]
-memories:
-  - id: chat_memory
-    compact_at: 0.8⟦│
-    context: [{type: summary, model: writer}]⟧
-`},
-		check: on(func(p *ruleContext, m *spec.Memory) {
-			isSummary := func(b spec.ContextBlock) bool { return spec.TypeName(b) == "summary" }
-			if row, _ := m.Row(); m.CompactAt > 0 && row.Supports("compact_at") && !slices.ContainsFunc(m.Context, isSummary) {
-				p.list.Add(p.reportAt(placeOf(m, "compact_at"), "the memory %q has compact_at, but no context block of type summary", m.ID).
-					WithHint("add {type: summary, model: …} to context"))
-			}
-		})}
+	return rule{code: "QT444", check: on(func(p *ruleContext, m *spec.Memory) {
+		isSummary := func(b spec.ContextBlock) bool { return spec.TypeName(b) == "summary" }
+		if row, _ := m.Row(); m.CompactAt > 0 && row.Supports("compact_at") && !slices.ContainsFunc(m.Context, isSummary) {
+			p.list.Add(p.reportAt(placeOf(m, "compact_at"), "the memory %q has compact_at, but no context block of type summary", m.ID).
+				WithHint("add {type: summary, model: …} to context"))
+		}
+	})}
 }
 
 func windowWithoutQuestion() rule {
-	return rule{code: "QT442", warning: true, title: "window without room for a question",
-		doc: "message_window and token_window count the system message, and each call of a model needs it and the question. If the limit has no room for both, every call fails.",
-		sample: sample{head: `models: [{type: Model, id: writer, provider: openai}]
-memories: [{id: recent, policy: message_window, max_messages: ⟦1│10⟧}]`, in: "question: ChatMessage", out: "answer: ChatMessage",
-			steps: "- {type: LLMInference, id: reply, model: writer, memory: recent, system_message: Be brief., inputs: [question], outputs: [answer]}"},
-		check: on(func(p *ruleContext, s spec.Step) {
-			memory, row := p.windowOf(s)
-			if memory == nil || len(row.Limits) == 0 {
-				return
-			}
-			prompted, ok := s.(spec.Prompted)
-			limit := row.Limits[0]
-			most, needed := int(memory.To.Limit(limit.Key)), 1
-			if !ok || prompted.SystemPrompt() == "" || most == 0 {
-				return
-			}
-			if limit.Unit == spec.UnitTokens {
-				needed = systemMessageTokens + countTokens(memory.To.Tokenizer, prompted.SystemPrompt())
-			}
-			if most <= needed {
-				p.list.Add(p.reportAt(memory.Span, "the memory %q has no room for a question: the system message of step %q has %d of the %d %s in its window",
-					memory.ID, s.EntityID(), needed, most, limit.Unit).WithRelated(placeOf(memory.To, limit.Key, "id"), fmt.Sprintf("%s is %d", limit.Key, most)))
-			}
-		})}
+	return rule{code: "QT442", warning: true, check: on(func(p *ruleContext, s spec.Step) {
+		memory, row := p.windowOf(s)
+		if memory == nil || len(row.Limits) == 0 {
+			return
+		}
+		prompted, ok := s.(spec.Prompted)
+		limit := row.Limits[0]
+		most, needed := int(memory.To.Limit(limit.Key)), 1
+		if !ok || prompted.SystemPrompt() == "" || most == 0 {
+			return
+		}
+		if limit.Unit == spec.UnitTokens {
+			needed = systemMessageTokens + countTokens(memory.To.Tokenizer, prompted.SystemPrompt())
+		}
+		if most <= needed {
+			p.list.Add(p.reportAt(memory.Span, "the memory %q has no room for a question: the system message of step %q has %d of the %d %s in its window",
+				memory.ID, s.EntityID(), needed, most, limit.Unit).WithRelated(placeOf(memory.To, limit.Key, "id"), fmt.Sprintf("%s is %d", limit.Key, most)))
+		}
+	})}
 }
 
 // systemMessageTokens are the tokens of a system message in addition to its text.
@@ -131,31 +102,25 @@ func (p *checker) windowOf(s spec.Step) (*spec.Ref[*spec.Memory], spec.PolicyRow
 }
 
 func windowBelowToolCalls() rule {
-	return rule{code: "QT443", warning: true, title: "window smaller than an Agent's tool calls",
-		doc: "A tool call takes two messages or more of the window during the turn: the call and its result. The system message, the question and the newest call stay; if max_messages is smaller than that, each turn with a tool call fails. If it is smaller than what the declared max_tool_executions may add, the model no longer sees earlier calls of the same turn.",
-		sample: sample{head: `models: [{type: Model, id: writer, provider: openai}]
-memories: [{id: recent, policy: message_window, max_messages: ⟦10│20⟧}]
-tools: [{type: PythonFunctionTool, id: weather, name: weather, description: Returns the weather., function_name: weather, module_path: tools}]`, in: "question: ChatMessage", out: "answer: ChatMessage",
-			steps: "- {type: Agent, id: reply, model: writer, memory: recent, tools: [weather], max_tool_executions: 8, inputs: [question], outputs: [answer]}"},
-		check: on(func(p *ruleContext, s *spec.Agent) {
-			memory, row := p.windowOf(s)
-			if memory == nil || len(row.Limits) == 0 || row.Limits[0].Unit != spec.UnitMessages || len(s.Tools)+len(s.Handoffs) == 0 {
-				return
-			}
-			most, first := int(memory.To.Limit(row.Limits[0].Key)), 1
-			if s.SystemMessage != "" {
-				first = 2
-			}
-			at, calls := memory.Span, 1
-			if place, written := s.Position().Lookup("max_tool_executions"); written {
-				at, calls = place.Span(), s.MaxToolExecutions
-			}
-			if needed := first + 2*calls; most > 0 && most < needed {
-				p.list.Add(p.reportAt(at, "the agent %q may add %d messages to the window in one turn with %s, but the memory %q holds %d",
-					s.ID, needed, textfmt.Count(calls, "tool call"), memory.ID, most).
-					WithRelated(placeOf(memory.To, row.Limits[0].Key, "id"), fmt.Sprintf("%s is %d", row.Limits[0].Key, most)))
-			}
-		})}
+	return rule{code: "QT443", warning: true, check: on(func(p *ruleContext, s *spec.Agent) {
+		memory, row := p.windowOf(s)
+		if memory == nil || len(row.Limits) == 0 || row.Limits[0].Unit != spec.UnitMessages || len(s.Tools)+len(s.Handoffs) == 0 {
+			return
+		}
+		most, first := int(memory.To.Limit(row.Limits[0].Key)), 1
+		if s.SystemMessage != "" {
+			first = 2
+		}
+		at, calls := memory.Span, 1
+		if place, written := s.Position().Lookup("max_tool_executions"); written {
+			at, calls = place.Span(), s.MaxToolExecutions
+		}
+		if needed := first + 2*calls; most > 0 && most < needed {
+			p.list.Add(p.reportAt(at, "the agent %q may add %d messages to the window in one turn with %s, but the memory %q holds %d",
+				s.ID, needed, textfmt.Count(calls, "tool call"), memory.ID, most).
+				WithRelated(placeOf(memory.To, row.Limits[0].Key, "id"), fmt.Sprintf("%s is %d", row.Limits[0].Key, most)))
+		}
+	})}
 }
 
 // chatShare returns the maximum number of tokens of messages in a memory with the
@@ -188,23 +153,16 @@ func encryptionRules() []rule { return []rule{malformedKey(), encryptedMemorySto
 const aesKeySize = 32
 
 func malformedKey() rule {
-	return rule{code: "QT450", title: "invalid encryption key",
-		doc: "A key is 32 random bytes in base64, as printed by `openssl rand -base64 32`, or 64 hexadecimal digits. Do not use a password or a phrase: it can be guessed.",
-		sample: sample{text: `
-id: example
-stores:
-  - {id: chats, type: sqlite, url: chats.db, encryption: {key: "⟦${CHATS_KEY:-correct horse battery staple}│${CHATS_KEY:-}⟧"}}
-`},
-		check: on(func(p *ruleContext, s *spec.Store) {
-			e := s.Encryption
-			if e == nil {
-				return
-			}
-			p.checkKey(s, placeOf(e, "key"), "the encryption key", e.Key)
-			for i, k := range e.OldKeys {
-				p.checkKey(s, e.Position().Field("old_keys").Index(i).Span(), "an old encryption key", k)
-			}
-		})}
+	return rule{code: "QT450", check: on(func(p *ruleContext, s *spec.Store) {
+		e := s.Encryption
+		if e == nil {
+			return
+		}
+		p.checkKey(s, placeOf(e, "key"), "the encryption key", e.Key)
+		for i, k := range e.OldKeys {
+			p.checkKey(s, e.Position().Field("old_keys").Index(i).Span(), "an old encryption key", k)
+		}
+	})}
 }
 
 // checkKey reports an invalid key. The message does not contain the key. Keys that
@@ -229,16 +187,9 @@ func isAESKey(text string) bool {
 }
 
 func encryptedMemoryStore() rule {
-	return rule{code: "QT451", title: "encryption of an in-memory store",
-		doc: "A store of type memory writes nothing to disk, so there is nothing to encrypt.",
-		sample: sample{text: `
-id: example
-stores:
-  - {id: chats, type: memory⟦, encryption: {key: "${CHATS_KEY:-}"}│⟧}
-`},
-		check: on(func(p *ruleContext, s *spec.Store) {
-			if s.Type == "memory" && s.Encryption != nil {
-				p.report(fieldKey(s, "encryption"), "the store %q is kept in memory, so its encryption has no effect", s.ID)
-			}
-		})}
+	return rule{code: "QT451", check: on(func(p *ruleContext, s *spec.Store) {
+		if s.Type == "memory" && s.Encryption != nil {
+			p.report(fieldKey(s, "encryption"), "the store %q is kept in memory, so its encryption has no effect", s.ID)
+		}
+	})}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // partRules returns the rules of the steps and tools that the program adds: the demands of their tags, and their own.
@@ -44,7 +45,8 @@ func demandWord(d spec.Demand) string {
 
 // partRule returns the rule number i of a type of another module.
 func partRule(tag string, t reflect.Type, i int, declared spec.PartRule) rule {
-	return rule{code: tag + "/" + declared.Code, title: declared.Title, doc: declared.Doc, sample: sample{}, check: check{nodeType: t, run: func(p *ruleContext, n spec.Node) {
+	describe := func() diag.Rule { return diag.Rule{Title: declared.Title, Doc: declared.Doc} }
+	return rule{code: tag + "/" + declared.Code, describe: describe, check: check{nodeType: t, run: func(p *ruleContext, n spec.Node) {
 		broken := ""
 		err := parts.Guard("the rule", func() error {
 			broken = n.(spec.Ruled).Rules()[i].Broken()

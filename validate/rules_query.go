@@ -25,19 +25,15 @@ func dialectOf(s *spec.SQLSource) (sqlquery.Dialect, bool) {
 }
 
 func invalidQuery() rule {
-	return rule{code: "QT460", title: "SQLSource: invalid query",
-		doc: "A query is one statement with closed quotes and comments. Inputs are passed as :name; ? and $1 are not supported. Queries of SQL Server, DuckDB, Athena, BigQuery and Snowflake only read.",
-		sample: sample{in: "id: int", out: "name: text",
-			steps: "- {type: SQLSource, id: find_name, query: ⟦\"select name from people where id = ?\"│\"select name from people where id = :id\"⟧, connection: \"sqlite:///people.db\", inputs: [id], outputs: [name]}"},
-		check: on(func(p *ruleContext, s *spec.SQLSource) {
-			d, known := dialectOf(s)
-			if !known {
-				return
-			}
-			if _, err := sqlquery.Parse(s.Query, d); err != nil {
-				p.report(placeOfQueryError(s, err), "step %q (SQLSource): %s", s.ID, err)
-			}
-		})}
+	return rule{code: "QT460", check: on(func(p *ruleContext, s *spec.SQLSource) {
+		d, known := dialectOf(s)
+		if !known {
+			return
+		}
+		if _, err := sqlquery.Parse(s.Query, d); err != nil {
+			p.report(placeOfQueryError(s, err), "step %q (SQLSource): %s", s.ID, err)
+		}
+	})}
 }
 
 // placeOfQueryError returns the position of an error of a query.
@@ -58,25 +54,21 @@ func placeOfQueryError(s *spec.SQLSource, err error) source.Span {
 }
 
 func unknownParameter() rule {
-	return rule{code: "QT461", title: "SQLSource: unknown parameter",
-		doc: "Each :name in a query is replaced by the value of the input with that name. In quotes, comments and casts (::), a colon has its SQL meaning; write \\: for a colon that does not start a parameter.",
-		sample: sample{in: "person: int", out: "name: text",
-			steps: "- {type: SQLSource, id: find_name, query: \"select name from people where id = ⟦:persn│:person⟧\", connection: \"sqlite:///people.db\", inputs: [person], outputs: [name]}"},
-		check: on(func(p *ruleContext, s *spec.SQLSource) {
-			inputs := map[string]bool{}
-			var names []string
-			for _, in := range s.Common().AllInputs() {
-				inputs[in.ID] = true
-				names = append(names, in.ID)
+	return rule{code: "QT461", check: on(func(p *ruleContext, s *spec.SQLSource) {
+		inputs := map[string]bool{}
+		var names []string
+		for _, in := range s.Common().AllInputs() {
+			inputs[in.ID] = true
+			names = append(names, in.ID)
+		}
+		for _, used := range queryParameters(s) {
+			if name := used.Name; !inputs[name] {
+				place := within(placeOf(s, "query", "id"), excerptAt(s.Query, used.At+1, len(name)))
+				p.list.Add(p.reportAt(place, "step %q (SQLSource): the query uses :%s, which is not an input of the step", s.ID, name).
+					WithNearest(name, names))
 			}
-			for _, used := range queryParameters(s) {
-				if name := used.Name; !inputs[name] {
-					place := within(placeOf(s, "query", "id"), excerptAt(s.Query, used.At+1, len(name)))
-					p.list.Add(p.reportAt(place, "step %q (SQLSource): the query uses :%s, which is not an input of the step", s.ID, name).
-						WithNearest(name, names))
-				}
-			}
-		})}
+		}
+	})}
 }
 
 // queryParameters returns the parameters of a query. If the dialect is unknown, it
@@ -103,25 +95,21 @@ func queryParameters(s *spec.SQLSource) []sqlquery.Parameter {
 }
 
 func invalidConnection() rule {
-	return rule{code: "QT462", title: "SQLSource: invalid connection URL",
-		doc: "A connection is the URL of an SQLite file (sqlite:///people.db, with four slashes before an absolute path) or of a DuckDB file (duckdb:///people.duckdb), a PostgreSQL server (postgresql://user@host/database), a MySQL or MariaDB server (mysql://user@host/database), SQL Server (mssql://user@host/database), Amazon Athena (awsathena+rest://@athena.REGION.amazonaws.com/database?s3_staging_dir=s3://bucket/folder/), BigQuery (bigquery://project/dataset), or Snowflake (snowflake://user@account/database/schema). A run with any other URL fails, and so does one with an auth that the database does not have.",
-		sample: sample{out: "name: text",
-			steps: "- {type: SQLSource, id: find_name, query: select name from people, connection: ⟦\"sqlite://people.db\"│\"sqlite:///people.db\"⟧, outputs: [name]}"},
-		check: on(func(p *ruleContext, s *spec.SQLSource) {
-			text := s.Connection.Reveal()
-			if text == "" && !s.Connection.IsFixed() || s.Connection.Ref != nil || !isDecided(text) || !s.Position().Complete("connection") {
-				return
-			}
-			u, err := sqlquery.ParseURL(text)
-			if err != nil {
-				p.report(placeOf(s, "connection", "id"), "the connection of step %q (SQLSource): %s", s.ID, err)
-				return
-			}
-			if s.Auth.To == nil {
-				return
-			}
-			if err := u.Dialect.CheckAuth(spec.TypeName(s.Auth.To)); err != nil {
-				p.report(placeOf(s, "auth", "id"), "step %q (SQLSource): %s", s.ID, err)
-			}
-		})}
+	return rule{code: "QT462", check: on(func(p *ruleContext, s *spec.SQLSource) {
+		text := s.Connection.Reveal()
+		if text == "" && !s.Connection.IsFixed() || s.Connection.Ref != nil || !isDecided(text) || !s.Position().Complete("connection") {
+			return
+		}
+		u, err := sqlquery.ParseURL(text)
+		if err != nil {
+			p.report(placeOf(s, "connection", "id"), "the connection of step %q (SQLSource): %s", s.ID, err)
+			return
+		}
+		if s.Auth.To == nil {
+			return
+		}
+		if err := u.Dialect.CheckAuth(spec.TypeName(s.Auth.To)); err != nil {
+			p.report(placeOf(s, "auth", "id"), "step %q (SQLSource): %s", s.ID, err)
+		}
+	})}
 }

@@ -15,22 +15,14 @@ func referenceRules() []rule {
 }
 
 func approvalOfOtherTool() rule {
-	return rule{code: "QT431", title: "approval for a tool that the agent does not have",
-		doc: "approve lists the tools of the agent that require approval before each call, repeatable those whose calls may be repeated.",
-		sample: sample{head: sampleModel + `
-tools:
-  - {type: ClientTool, id: books, name: books, description: Shows books}
-  - {type: ClientTool, id: pay, name: pay, description: Pays}`,
-			in: "question: ChatMessage", out: "answer: ChatMessage",
-			steps: "- {type: Agent, id: help, model: writer, tools: [books⟦│, pay⟧], approve: [pay], inputs: [question], outputs: [answer]}"},
-		check: on(func(p *ruleContext, s *spec.Agent) {
-			for _, a := range s.Approve {
-				p.reportOtherTool(s, &a.Tool, "approve")
-			}
-			for i := range s.Repeatable {
-				p.reportOtherTool(s, &s.Repeatable[i], "repeatable")
-			}
-		})}
+	return rule{code: "QT431", check: on(func(p *ruleContext, s *spec.Agent) {
+		for _, a := range s.Approve {
+			p.reportOtherTool(s, &a.Tool, "approve")
+		}
+		for i := range s.Repeatable {
+			p.reportOtherTool(s, &s.Repeatable[i], "repeatable")
+		}
+	})}
 }
 
 // reportOtherTool reports a tool in the list of a key that the agent does not have.
@@ -42,28 +34,20 @@ func (p *ruleContext) reportOtherTool(s *spec.Agent, ref *spec.Ref[spec.Tool], k
 }
 
 func fallbackCycle() rule {
-	return rule{code: "QT432", title: "fallback cycle",
-		doc: "When a model fails, its fallbacks are called in order, then their fallbacks. A model cannot fall back to itself, directly or through others.",
-		sample: sample{text: `
-id: example
-models:
-  - {type: Model, id: writer, provider: openai, fallbacks: [spare]}
-  - {type: Model, id: spare, provider: mistral, model_id: mistral-small-latest⟦, fallbacks: [writer]│⟧}
-`},
-		check: on(func(p *ruleContext, d *spec.Document) {
-			if !p.here.root {
-				return
+	return rule{code: "QT432", check: on(func(p *ruleContext, d *spec.Document) {
+		if !p.here.root {
+			return
+		}
+		var models []*spec.Model
+		for _, v := range p.nodes {
+			if m, ok := v.node.(spec.ModelEntity); ok {
+				models = append(models, m.Base())
 			}
-			var models []*spec.Model
-			for _, v := range p.nodes {
-				if m, ok := v.node.(spec.ModelEntity); ok {
-					models = append(models, m.Base())
-				}
-			}
-			findCycles(models, fallbacksOf, func(cycle []edge[*spec.Model, source.Span]) {
-				p.report(cycle[len(cycle)-1].via, "fallback cycle: %s", joinIDs(cycle))
-			})
-		})}
+		}
+		findCycles(models, fallbacksOf, func(cycle []edge[*spec.Model, source.Span]) {
+			p.report(cycle[len(cycle)-1].via, "fallback cycle: %s", joinIDs(cycle))
+		})
+	})}
 }
 
 // fallbacksOf returns the fallbacks of a model.
@@ -78,35 +62,27 @@ func fallbacksOf(m *spec.Model) []edge[*spec.Model, source.Span] {
 }
 
 func incompatibleFallback() rule {
-	return rule{code: "QT433", title: "incompatible fallback model",
-		doc: "A chat model falls back to chat models. An embedding model falls back to the same model on another server with the same dimensions, because vectors of different models cannot be compared.",
-		sample: sample{text: `
-id: example
-models:
-  - {type: Model, id: writer, provider: openai, fallbacks: [spare]}
-  - {type: ⟦EmbeddingModel, dimensions: 8│Model⟧, id: spare, provider: ollama, model_id: spare}
-`},
-		check: on(func(p *ruleContext, m spec.ModelEntity) {
-			model, isEmbedding := m.(*spec.EmbeddingModel)
-			base := m.Base()
-			for i := range base.Fallbacks {
-				ref := &base.Fallbacks[i]
-				if ref.To == nil {
-					continue
-				}
-				other, otherIsEmbedding := ref.To.(*spec.EmbeddingModel)
-				switch {
-				case isEmbedding != otherIsEmbedding:
-					p.list.Add(p.reportAt(ref.Span, "%q is %s and cannot be a fallback of %s %q", ref.ID, an(kindNoun(ref.To)), kindNoun(m), base.ID))
-				case isEmbedding && model.Dimensions != other.Dimensions:
-					p.list.Add(p.reportAt(ref.Span, "%q has vectors of %d dimensions, but %q has %d", ref.ID, other.Dimensions, base.ID, model.Dimensions).
-						WithRelated(placeOf(other, "dimensions", "id"), "its dimensions"))
-				case isEmbedding && nameOfModel(model) != nameOfModel(other):
-					p.list.Add(p.reportAt(ref.Span, "%q is the model %s, but %q is %s: their vectors cannot be compared", ref.ID, nameOfModel(other), base.ID, nameOfModel(model)).
-						WithRelated(placeOf(other, "model_id", "id"), "its name"))
-				}
+	return rule{code: "QT433", check: on(func(p *ruleContext, m spec.ModelEntity) {
+		model, isEmbedding := m.(*spec.EmbeddingModel)
+		base := m.Base()
+		for i := range base.Fallbacks {
+			ref := &base.Fallbacks[i]
+			if ref.To == nil {
+				continue
 			}
-		})}
+			other, otherIsEmbedding := ref.To.(*spec.EmbeddingModel)
+			switch {
+			case isEmbedding != otherIsEmbedding:
+				p.list.Add(p.reportAt(ref.Span, "%q is %s and cannot be a fallback of %s %q", ref.ID, an(kindNoun(ref.To)), kindNoun(m), base.ID))
+			case isEmbedding && model.Dimensions != other.Dimensions:
+				p.list.Add(p.reportAt(ref.Span, "%q has vectors of %d dimensions, but %q has %d", ref.ID, other.Dimensions, base.ID, model.Dimensions).
+					WithRelated(placeOf(other, "dimensions", "id"), "its dimensions"))
+			case isEmbedding && nameOfModel(model) != nameOfModel(other):
+				p.list.Add(p.reportAt(ref.Span, "%q is the model %s, but %q is %s: their vectors cannot be compared", ref.ID, nameOfModel(other), base.ID, nameOfModel(model)).
+					WithRelated(placeOf(other, "model_id", "id"), "its name"))
+			}
+		}
+	})}
 }
 
 // nameOfModel returns the name of an embedding model without the publisher prefix that
@@ -122,66 +98,27 @@ func linkRules() []rule {
 }
 
 func duplicateID() rule {
-	return rule{code: "QT201", title: "duplicate id",
-		doc: "Ids are unique in a document, including the documents under references: a memory cannot have the id of a model or a step. Variables of different flows can share an id, and the inputs and outputs of each tool have a separate scope. An id that equals that of the application is only a warning.",
-		sample: sample{text: `
-id: example
-memories:
-  - id: chat_memory
-  - id: ⟦chat_memory│summary_memory⟧
-`}}
+	return rule{code: "QT201"}
 }
 
 func unknownID() rule {
-	return rule{code: "QT202", title: "unknown id",
-		doc: "A reference is the id of something that the document, or a document under references, declares. The order does not matter.",
-		sample: sample{head: sampleModel + "\nmemories:\n  - id: chat_memory", in: "question: ChatMessage", out: "answer: ChatMessage",
-			steps: "- type: LLMInference\n  id: reply\n  model: writer\n  memory: ⟦chat_memry│chat_memory⟧\n  inputs: [question]\n  outputs: [answer]"}}
+	return rule{code: "QT202"}
 }
 
 func wrongKind() rule {
-	return rule{code: "QT203", title: "reference to the wrong kind",
-		doc: "The id exists, but its kind does not fit, for example a chat model where an embedding model is required.",
-		sample: sample{head: "models:\n  - {type: Model, id: writer, provider: openai}\n  - {type: EmbeddingModel, id: vectors, provider: openai, dimensions: 1536}",
-			in: "content: text", out: "vector: Embedding",
-			steps: "- {type: InvokeEmbedding, id: embed, model: ⟦writer│vectors⟧, inputs: [content], outputs: [vector]}"}}
+	return rule{code: "QT203"}
 }
 
 func literalBinding() rule {
-	return rule{code: "QT205", title: "binding to something other than a variable",
-		doc: "The values of input_bindings, output_bindings and field_bindings are ids of variables. For a constant, declare a flow input or use a PromptTemplate.",
-		sample: sample{head: sampleTool, in: "place: text", out: "report: text",
-			steps: "- type: InvokeTool\n  id: get_weather\n  tool: weather\n  input_bindings: {city: ⟦Berlin│place⟧}\n  output_bindings: {report: report}"}}
+	return rule{code: "QT205"}
 }
 
 func ambiguousVariable() rule {
-	return rule{code: "QT206", title: "ambiguous variable",
-		doc: "A variable is looked up in its flow first, then in the document. If several other flows declare it, the reference is ambiguous.",
-		sample: sample{text: `
-id: example
-flows:
-  - id: first
-    variables: [{id: name, type: text}]
-    inputs: [name]
-    steps: [{type: Echo, id: pass_first, inputs: [name], outputs: [name]}]
-  - id: second
-    variables: [{id: name, type: text}]
-    inputs: [name]
-    steps: [{type: Echo, id: pass_second, inputs: [name], outputs: [name]}]
-  - id: third
-    variables: [⟦│{id: name, type: text}⟧]
-    inputs: [name]
-    steps: [{type: Echo, id: pass_third, inputs: [name], outputs: [name]}]
-`}}
+	return rule{code: "QT206"}
 }
 
 func flowCycle() rule {
-	return rule{code: "QT204", title: "flow that invokes itself",
-		doc: "A flow that invokes itself, directly or through other flows, never ends.",
-		sample: sample{in: "n: int", flow: "", out: "n: int",
-			head:  "",
-			steps: `- {type: ⟦InvokeFlow, id: again, flow: main, input_bindings: {n: n}, output_bindings: {n: n}│Echo, id: again, inputs: [n], outputs: [n]⟧}`},
-		check: on(func(p *ruleContext, _ *spec.Document) { searchFlows(p, false) })}
+	return rule{code: "QT204", check: on(func(p *ruleContext, _ *spec.Document) { searchFlows(p, false) })}
 }
 
 // searchFlows reports the cycles of flows. With tools it follows the tools of agents

@@ -12,17 +12,14 @@ import (
 )
 
 func refusedByModel() rule {
-	return rule{code: "QT605", title: "parameter that the model refuses",
-		doc:    "The provider answers such a request with the status 400, by the catalogue: `qtype models show NAME` lists what a model refuses. max_tokens is not reported for the services of OpenAI, where it is sent under the name that the model takes.",
-		sample: sample{text: "\nid: example\nmodels:\n  - {type: Model, id: writer, provider: anthropic, model_id: claude-opus-5-5, inference_params: {max_tokens: 1000⟦, temperature: 0.2│⟧}}\n"},
-		check: on(func(p *ruleContext, m *spec.Model) {
-			if knownModel(m) == nil || !m.Position().Complete("inference_params", "thinking", "api") || !isDecided(string(m.Thinking)) {
-				return
-			}
-			for _, r := range modelparams.Refusals(m, p.usesTools(m)) {
-				p.reportRefusal(m, r)
-			}
-		})}
+	return rule{code: "QT605", check: on(func(p *ruleContext, m *spec.Model) {
+		if knownModel(m) == nil || !m.Position().Complete("inference_params", "thinking", "api") || !isDecided(string(m.Thinking)) {
+			return
+		}
+		for _, r := range modelparams.Refusals(m, p.usesTools(m)) {
+			p.reportRefusal(m, r)
+		}
+	})}
 }
 
 // reportRefusal reports a parameter that a model refuses.

@@ -12,32 +12,28 @@ func rerankerRules() []rule { return []rule{rerankerInputs(), rerankerModel()} }
 const sampleRanking = "auths:\n  - {type: api_key, id: account, api_key: \"${JINA_API_KEY:-}\"}"
 
 func rerankerInputs() rule {
-	return rule{code: "QT544", title: "inputs of a Reranker that do not fit its method",
-		doc: "Most methods compare search results with a question: the step reads one text and at least one list of results. rrf combines at least two lists by the places of the results, and reads no text; its weights are one number for each list. mmr reads a text only if the step has an embedding_model.",
-		sample: sample{head: sampleRanking, in: "question: text, found: list[RAGSearchResult]", out: "best: list[RAGSearchResult]",
-			steps: "- {type: Reranker, id: sort, method: jina, auth: account, inputs: [⟦found│question, found⟧], outputs: [best]}"},
-		check: on(func(p *ruleContext, s *spec.Reranker) {
-			row, known := spec.LookupRankMethod(s.Method)
-			texts, lists, ok := p.rerankerInputs(s)
-			if !known || !ok {
-				return
-			}
-			wanted, reason := 1, fmt.Sprintf("the method %s compares results with a question", row.Name)
-			switch {
-			case row.NeedsQuery == spec.QueryForbidden:
-				wanted, reason = 0, fmt.Sprintf("the method %s reads no question", row.Name)
-			case row.NeedsQuery == spec.QueryWithModel && spec.IsEmpty(&s.EmbeddingModel):
-				wanted, reason = 0, fmt.Sprintf("the method %s reads no question without an embedding_model", row.Name)
-			}
-			if texts != wanted {
-				p.list.Add(p.reportAt(placeOf(s, "inputs", "id"), "the step %q reads %s: %s", s.ID, counted(texts, "text"), reason).
-					WithHint("make %s of the inputs", counted(wanted, "text")))
-			}
-			if lists < row.Lists {
-				p.report(placeOf(s, "inputs", "id"), "the step %q reads %s of search results; the method %s needs at least %d", s.ID, counted(lists, "list"), row.Name, row.Lists)
-			}
-			p.checkWeights(s, lists)
-		})}
+	return rule{code: "QT544", check: on(func(p *ruleContext, s *spec.Reranker) {
+		row, known := spec.LookupRankMethod(s.Method)
+		texts, lists, ok := p.rerankerInputs(s)
+		if !known || !ok {
+			return
+		}
+		wanted, reason := 1, fmt.Sprintf("the method %s compares results with a question", row.Name)
+		switch {
+		case row.NeedsQuery == spec.QueryForbidden:
+			wanted, reason = 0, fmt.Sprintf("the method %s reads no question", row.Name)
+		case row.NeedsQuery == spec.QueryWithModel && spec.IsEmpty(&s.EmbeddingModel):
+			wanted, reason = 0, fmt.Sprintf("the method %s reads no question without an embedding_model", row.Name)
+		}
+		if texts != wanted {
+			p.list.Add(p.reportAt(placeOf(s, "inputs", "id"), "the step %q reads %s: %s", s.ID, counted(texts, "text"), reason).
+				WithHint("make %s of the inputs", counted(wanted, "text")))
+		}
+		if lists < row.Lists {
+			p.report(placeOf(s, "inputs", "id"), "the step %q reads %s of search results; the method %s needs at least %d", s.ID, counted(lists, "list"), row.Name, row.Lists)
+		}
+		p.checkWeights(s, lists)
+	})}
 }
 
 // counted returns a number with a noun.
@@ -79,24 +75,20 @@ func (p *ruleContext) checkWeights(s *spec.Reranker, lists int) {
 }
 
 func rerankerModel() rule {
-	return rule{code: "QT545", title: "model of a Reranker that does not fit its method",
-		doc: "The method model needs the key model, a chat model, and the method mmr may have the key embedding_model. Other methods call no model of the document: the model of a service is named by model_id in args.",
-		sample: sample{head: sampleModel + "\n" + sampleRanking, in: "question: text, found: list[RAGSearchResult]", out: "best: list[RAGSearchResult]",
-			steps: "- {type: Reranker, id: sort, method: ⟦jina, auth: account│model⟧, model: writer, inputs: [question, found], outputs: [best]}"},
-		check: on(func(p *ruleContext, s *spec.Reranker) {
-			row, known := spec.LookupRankMethod(s.Method)
-			if !known {
-				return
+	return rule{code: "QT545", check: on(func(p *ruleContext, s *spec.Reranker) {
+		row, known := spec.LookupRankMethod(s.Method)
+		if !known {
+			return
+		}
+		given := map[string]bool{"model": !spec.IsEmpty(&s.Model), "embedding_model": !spec.IsEmpty(&s.EmbeddingModel)}
+		for _, key := range []string{"model", "embedding_model"} {
+			switch {
+			case given[key] && row.Model != key:
+				p.report(fieldKey(s, key), "the method %s of step %q does not use %s", row.Name, s.ID, key)
+			case !given[key] && row.Model == key && row.NeedsModel && s.Position().Complete(key):
+				p.list.Add(p.reportAt(placeOf(s, "method", "id"), "the method %s of step %q needs %s", row.Name, s.ID, key).
+					WithHint("add %s: with the id of a model", key))
 			}
-			given := map[string]bool{"model": !spec.IsEmpty(&s.Model), "embedding_model": !spec.IsEmpty(&s.EmbeddingModel)}
-			for _, key := range []string{"model", "embedding_model"} {
-				switch {
-				case given[key] && row.Model != key:
-					p.report(fieldKey(s, key), "the method %s of step %q does not use %s", row.Name, s.ID, key)
-				case !given[key] && row.Model == key && row.NeedsModel && s.Position().Complete(key):
-					p.list.Add(p.reportAt(placeOf(s, "method", "id"), "the method %s of step %q needs %s", row.Name, s.ID, key).
-						WithHint("add %s: with the id of a model", key))
-				}
-			}
-		})}
+		}
+	})}
 }

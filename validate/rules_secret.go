@@ -17,25 +17,18 @@ func secretRules() []rule { return []rule{plaintextSecrets()} }
 func entityType() reflect.Type { return reflect.TypeFor[spec.Entity]() }
 
 func plaintextSecrets() rule {
-	return rule{code: "QT437", warning: true, title: "secret in plain text",
-		doc: "Anyone who can read the document or its history can read the secret. Write ${NAME} and set the environment variable, or use a secret of the secret manager: {secret_name: …}. Credentials for a server whose address is http:// are sent in plain text over the Internet; servers with private addresses (allow_private) are not reported.",
-		sample: sample{text: `
-id: example
-auths:
-  - {type: api_key, id: account, api_key: ⟦sk-1234567890│"${OPENAI_API_KEY:-}"⟧}
-`},
-		check: check{nodeType: entityType(), run: func(p *ruleContext, n spec.Node) {
-			for _, s := range secretsOf(n) {
-				p.list.Add(p.reportAt(s.at, "the %s of %s is in plain text", s.what, nameOf(n.(spec.Entity))).
-					WithHint("%s", s.hint()))
-			}
-			switch t := n.(type) {
-			case *spec.APITool:
-				p.reportUnencrypted(t, "endpoint", t.Endpoint, t.Auth, t.AllowPrivate)
-			case *spec.MCPTool:
-				p.reportUnencrypted(t, "url", t.URL, t.Auth, t.AllowPrivate)
-			}
-		}}}
+	return rule{code: "QT437", warning: true, check: check{nodeType: entityType(), run: func(p *ruleContext, n spec.Node) {
+		for _, s := range secretsOf(n) {
+			p.list.Add(p.reportAt(s.at, "the %s of %s is in plain text", s.what, nameOf(n.(spec.Entity))).
+				WithHint("%s", s.hint()))
+		}
+		switch t := n.(type) {
+		case *spec.APITool:
+			p.reportUnencrypted(t, "endpoint", t.Endpoint, t.Auth, t.AllowPrivate)
+		case *spec.MCPTool:
+			p.reportUnencrypted(t, "url", t.URL, t.Auth, t.AllowPrivate)
+		}
+	}}}
 }
 
 // reportUnencrypted reports credentials of a tool that are sent to a public server without TLS. A

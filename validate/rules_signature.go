@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/spec/diag"
 )
 
 // signatureRules returns one rule for each demand that a step type makes on the
@@ -29,18 +30,7 @@ func signatureRules() []rule {
 
 // demandRule returns the rule of a demand.
 func demandRule(s spec.Step, signature spec.Signature, d spec.Demand) rule {
-	name := spec.TypeName(s)
-	r := rule{code: d.Code, sample: demandSample{s, signature, d}, checksSides: true}
-	if d.IsCount() {
-		r.title = fmt.Sprintf("%s needs %s", name, d)
-		r.doc = fmt.Sprintf("A step of type %s has %s.", name, d)
-	} else {
-		r.title = fmt.Sprintf("%s: an %s must be %s", name, d.Side(), d)
-		r.doc = fmt.Sprintf("A step of type %s takes %s as its %s. The variable may be optional.", name, d, d.Side())
-		if d.Outputs {
-			r.doc = fmt.Sprintf("A step of type %s writes %s as its %s. The variable may be optional.", name, d, d.Side())
-		}
-	}
+	r := rule{code: d.Code, checksSides: true, describe: func() diag.Rule { return describeDemand(s, signature, d) }}
 	r.check = check{nodeType: reflect.TypeOf(s), run: func(p *ruleContext, n spec.Node) {
 		if step := n.(spec.Step); sideRead(step, d.Outputs) && p.appliesTo(signature, step) {
 			p.checkDemand(step, signature, d)
@@ -123,50 +113,82 @@ func isRecord(t spec.Type) bool {
 	return t.Custom != nil
 }
 
-// demandSample is the example of a demand's rule. It is generated from the step's
+// describeDemand returns the texts of a demand's rule. The examples are generated from the step's
 // declaration: its required fields, and variables that match the demand or do not.
-type demandSample struct {
-	step      spec.Step
-	signature spec.Signature
-	demand    spec.Demand
-}
-
-func (s demandSample) wrong() string { return s.sample().wrong() }
-func (s demandSample) right() string { return s.sample().right() }
-
-func (s demandSample) sample() sample {
-	in, out := s.signature.Inputs, s.signature.Outputs
-	side := &in
-	if s.demand.Outputs {
-		side = &out
+func describeDemand(s spec.Step, signature spec.Signature, d spec.Demand) diag.Rule {
+	name := spec.TypeName(s)
+	r := diag.Rule{Title: fmt.Sprintf("%s: an %s must be %s", name, d.Side(), d)}
+	switch {
+	case d.IsCount():
+		r.Title, r.Doc = fmt.Sprintf("%s needs %s", name, d), fmt.Sprintf("A step of type %s has %s.", name, d)
+	case d.Outputs:
+		r.Doc = fmt.Sprintf("A step of type %s writes %s as its %s. The variable may be optional.", name, d, d.Side())
+	default:
+		r.Doc = fmt.Sprintf("A step of type %s takes %s as its %s. The variable may be optional.", name, d, d.Side())
 	}
-	*side = breakDemand(s.demand, *side)
-	keys, head := sampleKeys(s.step, s.signature.Index)
-	return sample{head: head, in: in, out: out,
-		steps: fmt.Sprintf("- {type: %s, id: work, %sinputs: [%s], outputs: [%s]}", spec.TypeName(s.step), keys, markNames(in), markNames(out))}
+	in, out := signature.Inputs, signature.Outputs
+	r.Right = demandSample(s, signature.Index, in, out)
+	if d.Outputs {
+		out = breakDemand(d, out)
+	} else {
+		in = breakDemand(d, in)
+	}
+	r.Wrong = demandSample(s, signature.Index, in, out)
+	return r
 }
 
-// breakDemand marks variables so that the wrong side of the sample violates the demand.
+// breakDemand changes a list of variables, "question: text, n: int", so that it violates the demand.
 func breakDemand(d spec.Demand, list string) string {
 	if d.IsCount() {
-		return markOpen + markMiddle + list + markClose
+		return ""
 	}
 	vars := strings.Split(list, ", ")
 	for i, v := range vars {
 		name, kind, _ := strings.Cut(v, ": ")
 		if t, err := spec.ParseType(kind); err == nil && d.Fits(t) {
-			vars[i] = name + ": " + markOpen + "int" + markMiddle + kind + markClose
+			vars[i] = name + ": int"
 		}
 	}
 	return strings.Join(vars, ", ")
 }
 
-// markNames is namesOf for a list with marks.
-func markNames(list string) string {
-	if !strings.Contains(list, markOpen) {
-		return namesOf(list)
+// demandSample returns a document with a step that has the given variables.
+func demandSample(s spec.Step, index, in, out string) string {
+	keys, head := sampleKeys(s, index)
+	var b strings.Builder
+	b.WriteString("id: example\n" + head + "flows:\n  - id: main\n")
+	declared := map[string]bool{}
+	for _, v := range strings.Split(in+", "+out, ", ") {
+		name, kind, ok := strings.Cut(v, ": ")
+		if !ok || declared[name] {
+			continue
+		}
+		if len(declared) == 0 {
+			b.WriteString("    variables:\n")
+		}
+		declared[name] = true
+		fmt.Fprintf(&b, "      - {id: %s, type: %q}\n", name, kind)
 	}
-	return markOpen + namesOf(choose(list, false)) + markMiddle + namesOf(choose(list, true)) + markClose
+	inputs, outputs := namesOf(in), namesOf(out)
+	if inputs != "" {
+		fmt.Fprintf(&b, "    inputs: [%s]\n", inputs)
+	}
+	if outputs != "" {
+		fmt.Fprintf(&b, "    outputs: [%s]\n", outputs)
+	}
+	fmt.Fprintf(&b, "    steps:\n      - {type: %s, id: work, %sinputs: [%s], outputs: [%s]}\n", spec.TypeName(s), keys, inputs, outputs)
+	return b.String()
+}
+
+// namesOf returns "a, b" for "a: text, b: int".
+func namesOf(list string) string {
+	var names []string
+	for _, v := range strings.Split(list, ", ") {
+		if name, _, _ := strings.Cut(v, ": "); name != "" {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // sampleKeys returns the required keys of a step, the other keys that have an example, and
@@ -190,23 +212,35 @@ func sampleKeys(s spec.Step, index string) (keys, head string) {
 // sampleTarget returns the id and the declaration of an entity for a reference.
 func sampleTarget(target reflect.Type, index string) (id, head string) {
 	const (
-		vectorIndex   = sampleVectors + "\nindexes:\n  - {type: VectorIndex, id: shop, name: shop, module: embedded, embedding_model: vectors}"
-		documentIndex = "indexes:\n  - {type: DocumentIndex, id: shop, name: shop, endpoint: \"http://localhost:9200\"}"
+		model   = "models:\n  - {type: Model, id: writer, provider: openai, model_id: gpt-6-luna}\n"
+		vectors = "models:\n  - {type: EmbeddingModel, id: vectors, provider: openai, model_id: text-embedding-3-small, dimensions: 1536}\n"
+
+		vectorIndex   = vectors + "indexes:\n  - {type: VectorIndex, id: shop, name: shop, module: embedded, embedding_model: vectors}\n"
+		documentIndex = "indexes:\n  - {type: DocumentIndex, id: shop, name: shop, endpoint: \"http://localhost:9200\"}\n"
+		tool          = `tools:
+  - type: APITool
+    id: weather
+    name: weather
+    description: The weather of a place
+    endpoint: https://weather.example/v1
+    inputs: [{id: city, type: text}, {id: days, type: "int?"}]
+    outputs: [{id: report, type: text}]
+`
 	)
 	fits := func(n spec.Node) bool { return reflect.TypeOf(n).AssignableTo(target) }
 	switch {
 	case fits(&spec.Model{}):
-		return "writer", sampleModel
+		return "writer", model
 	case fits(&spec.EmbeddingModel{}):
-		return "vectors", sampleVectors
+		return "vectors", vectors
 	case fits(&spec.VectorIndex{}) && index != "DocumentIndex":
 		return "shop", vectorIndex
 	case fits(&spec.DocumentIndex{}):
 		return "shop", documentIndex
 	case fits(&spec.Memory{}):
-		return "chat_memory", "memories:\n  - {id: chat_memory}"
+		return "chat_memory", "memories:\n  - {id: chat_memory}\n"
 	case fits(&spec.APITool{}):
-		return "weather", sampleTool
+		return "weather", tool
 	}
 	return "", ""
 }

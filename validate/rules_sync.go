@@ -30,27 +30,24 @@ func syncFlow(id, settings string) string {
 }
 
 func sharedSync() rule {
-	return rule{code: "QT530", title: "several steps sync one index",
-		doc:    "An IndexUpsert with sync removes from the index what its run did not contain, also what another step has written, also through another index with the same file or the same collection of a server. If several flows fill one index, sync_filters limit what each of them removes.",
-		sample: sample{text: syncHead + syncFlow("wiki", "sync: true, sync_filters: {set: wiki}, ") + syncFlow("mail", "⟦sync: true, │sync: true, sync_filters: {set: mail}, ⟧")},
-		check: on(func(p *ruleContext, s *spec.IndexUpsert) {
-			if !s.Sync || len(s.SyncFilters) > 0 || s.Index.To == nil {
-				return
+	return rule{code: "QT530", check: on(func(p *ruleContext, s *spec.IndexUpsert) {
+		if !s.Sync || len(s.SyncFilters) > 0 || s.Index.To == nil {
+			return
+		}
+		for other := range p.steps {
+			o, ok := other.(spec.IndexWriter)
+			if !ok || other == spec.Step(s) || o.WrittenIndex() == nil || !haveSameEntries(o.WrittenIndex(), s.Index.To) {
+				continue
 			}
-			for other := range p.steps {
-				o, ok := other.(spec.IndexWriter)
-				if !ok || other == spec.Step(s) || o.WrittenIndex() == nil || !haveSameEntries(o.WrittenIndex(), s.Index.To) {
-					continue
-				}
-				report := p.reportAt(fieldKey(s, "sync"), "step %q would remove from the index %q what other steps have written", s.EntityID(), s.Index.ID).
-					WithHint("limit it to its own entries with sync_filters")
-				if o.WrittenIndex() != s.Index.To {
-					report = report.WithRelated(idPlace(o.WrittenIndex()), "this index has the same entries")
-				}
-				p.list.Add(report)
-				return
+			report := p.reportAt(fieldKey(s, "sync"), "step %q would remove from the index %q what other steps have written", s.EntityID(), s.Index.ID).
+				WithHint("limit it to its own entries with sync_filters")
+			if o.WrittenIndex() != s.Index.To {
+				report = report.WithRelated(idPlace(o.WrittenIndex()), "this index has the same entries")
 			}
-		})}
+			p.list.Add(report)
+			return
+		}
+	})}
 }
 
 // haveSameEntries reports whether two indexes are one in their store: one file, or one collection of a server.
@@ -85,49 +82,32 @@ func embeddedFile(x *spec.IndexBase) string {
 }
 
 func nestedSync() rule {
-	return rule{code: "QT531", title: "sync in a flow that runs for each row",
-		doc: "A flow that a step runs has one run for each row, and each run would remove from the index what the others have written. Call the step directly in the flow that reads the documents.",
-		sample: sample{text: syncHead + syncFlow("write", "⟦sync: true, │⟧") + `  - id: main
-    variables: [{id: chunk, type: RAGChunk}]
-    inputs: [chunk]
-    outputs: [chunk]
-    steps: [{type: InvokeFlow, id: call, flow: write, input_bindings: {chunk: chunk}, output_bindings: {chunk: chunk}}]
-`},
-		check: on(func(p *ruleContext, f *spec.Flow) {
-			caller := p.callersOf(f).itself
-			if caller == nil {
-				return
+	return rule{code: "QT531", check: on(func(p *ruleContext, f *spec.Flow) {
+		caller := p.callersOf(f).itself
+		if caller == nil {
+			return
+		}
+		for _, item := range f.Steps {
+			if s, ok := item.Step.(spec.IndexWriter); ok && s.Syncs() && s.WrittenIndex() != nil {
+				p.list.Add(p.reportAt(fieldKey(s, "sync"), "step %q syncs the index %q in a flow that step %q runs for each row", s.EntityID(), s.WrittenIndex().EntityID(), caller.EntityID()).
+					WithRelated(idPlace(caller), "each of its rows is a run of the flow"))
 			}
-			for _, item := range f.Steps {
-				if s, ok := item.Step.(spec.IndexWriter); ok && s.Syncs() && s.WrittenIndex() != nil {
-					p.list.Add(p.reportAt(fieldKey(s, "sync"), "step %q syncs the index %q in a flow that step %q runs for each row", s.EntityID(), s.WrittenIndex().EntityID(), caller.EntityID()).
-						WithRelated(idPlace(caller), "each of its rows is a run of the flow"))
-				}
-			}
-		})}
+		}
+	})}
 }
 
 func unusedSyncFilters() rule {
-	return rule{code: "QT532", title: "sync_filters without sync",
-		doc:    "sync_filters limit what sync removes; without sync: true they have no effect.",
-		sample: sample{text: syncHead + syncFlow("wiki", "⟦sync_filters: {set: wiki}, │sync: true, sync_filters: {set: wiki}, ⟧")},
-		check: on(func(p *ruleContext, s *spec.IndexUpsert) {
-			if len(s.SyncFilters) > 0 && !s.Sync {
-				p.list.Add(p.reportAt(fieldKey(s, "sync_filters"), "sync_filters of step %q have no effect without sync", s.EntityID()).WithHint("add sync: true, or remove sync_filters"))
-			}
-		})}
+	return rule{code: "QT532", check: on(func(p *ruleContext, s *spec.IndexUpsert) {
+		if len(s.SyncFilters) > 0 && !s.Sync {
+			p.list.Add(p.reportAt(fieldKey(s, "sync_filters"), "sync_filters of step %q have no effect without sync", s.EntityID()).WithHint("add sync: true, or remove sync_filters"))
+		}
+	})}
 }
 
 func highlightsWithoutWords() rule {
-	return rule{code: "QT533", title: "highlights in a search by vectors",
-		doc: "Highlights are the words of the query in a text. A search by vectors does not compare words: use mode: text or mode: hybrid.",
-		sample: sample{
-			head: "models: [{type: EmbeddingModel, id: vectors, provider: mock, dimensions: 8}]\nindexes: [{type: VectorIndex, id: notes, name: notes, module: embedded, embedding_model: vectors}]",
-			in:   "question: text", out: "found: list[RAGSearchResult]",
-			steps: "- {type: VectorSearch, id: find, index: notes, ⟦highlights: true│mode: hybrid, highlights: true⟧, inputs: [question], outputs: [found]}"},
-		check: on(func(p *ruleContext, s *spec.VectorSearch) {
-			if s.Highlights && s.Mode == "vector" {
-				p.list.Add(p.reportAt(fieldKey(s, "highlights"), "step %q searches by vectors, which finds no words to highlight", s.EntityID()).WithHint("add mode: hybrid or mode: text"))
-			}
-		})}
+	return rule{code: "QT533", check: on(func(p *ruleContext, s *spec.VectorSearch) {
+		if s.Highlights && s.Mode == "vector" {
+			p.list.Add(p.reportAt(fieldKey(s, "highlights"), "step %q searches by vectors, which finds no words to highlight", s.EntityID()).WithHint("add mode: hybrid or mode: text"))
+		}
+	})}
 }

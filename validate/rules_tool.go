@@ -12,65 +12,42 @@ func toolRules() []rule {
 }
 
 func duplicateToolNames() rule {
-	return rule{code: "QT407", title: "duplicate tool name",
-		doc: "A model calls a tool by its name, so the names of an agent's tools must differ.",
-		sample: sample{head: sampleModel + `
-tools:
-  - {type: APITool, id: books, name: search, description: Finds books, endpoint: "https://shop.example/books"}
-  - {type: APITool, id: orders, name: ⟦search│find_orders⟧, description: Finds orders, endpoint: "https://shop.example/orders"}`,
-			in: "question: ChatMessage", out: "answer: ChatMessage",
-			steps: "- {type: Agent, id: help, model: writer, tools: [books, orders], inputs: [question], outputs: [answer]}"},
-		check: on(func(p *ruleContext, s *spec.Agent) {
-			first := map[string]spec.Tool{}
-			for i := range s.Tools {
-				tool := s.Tools[i].To
-				name := modelFacingName(tool)
-				if name == "" {
-					continue
-				}
-				if earlier := first[name]; earlier != nil && earlier != tool {
-					p.list.Add(p.reportAt(s.Tools[i].Span, "the tools %q and %q of agent %q have the same name %q", earlier.EntityID(), tool.EntityID(), s.ID, name).
-						WithRelated(placeOf(earlier, "name", "id"), "the first one's name").
-						WithRelated(placeOf(tool, "name", "id"), "the second one's name"))
-				} else if earlier != nil {
-					p.list.Add(p.reportAt(s.Tools[i].Span, "agent %q lists the tool %q twice", s.ID, tool.EntityID()))
-				}
-				first[name] = tool
+	return rule{code: "QT407", check: on(func(p *ruleContext, s *spec.Agent) {
+		first := map[string]spec.Tool{}
+		for i := range s.Tools {
+			tool := s.Tools[i].To
+			name := modelFacingName(tool)
+			if name == "" {
+				continue
 			}
-		})}
+			if earlier := first[name]; earlier != nil && earlier != tool {
+				p.list.Add(p.reportAt(s.Tools[i].Span, "the tools %q and %q of agent %q have the same name %q", earlier.EntityID(), tool.EntityID(), s.ID, name).
+					WithRelated(placeOf(earlier, "name", "id"), "the first one's name").
+					WithRelated(placeOf(tool, "name", "id"), "the second one's name"))
+			} else if earlier != nil {
+				p.list.Add(p.reportAt(s.Tools[i].Span, "agent %q lists the tool %q twice", s.ID, tool.EntityID()))
+			}
+			first[name] = tool
+		}
+	})}
 }
 
 // requestConflict reports keys of an APITool that contradict each other.
 func requestConflict() rule {
-	return rule{code: "QT463", title: "request that cannot be made",
-		doc: "The keys of an APITool describe one request: body names an input, the method is one of HTTP, the endpoint a URL that starts with http:// or https://, only POST, PUT, PATCH and DELETE send a body, a form is made of all inputs, names are of arguments, each kind of pagination needs its own keys, and no header or query parameter is sent twice, also not by the auth.",
-		sample: sample{text: `
-id: example
-tools:
-  - type: APITool
-    id: rename
-    name: rename
-    description: Renames orders
-    endpoint: https://shop.example/orders
-    method: PUT
-    body: ⟦order│orders⟧
-    inputs: [{id: orders, type: "list[text]"}]
-    outputs: [{id: count, type: int}]
-`},
-		check: on(func(p *ruleContext, t *spec.APITool) {
-			if _, written := t.Position().Lookup("endpoint"); !written || !t.Position().Complete("inputs", "parameters", "endpoint", "method", "headers") || !isDecided(t.Method+t.Endpoint) || !areDecided(t.Headers) {
-				return
+	return rule{code: "QT463", check: on(func(p *ruleContext, t *spec.APITool) {
+		if _, written := t.Position().Lookup("endpoint"); !written || !t.Position().Complete("inputs", "parameters", "endpoint", "method", "headers") || !isDecided(t.Method+t.Endpoint) || !areDecided(t.Headers) {
+			return
+		}
+		all := t.Conflicts()
+		for _, c := range all {
+			if _, unknown := t.UnknownPlaceholder(); c.Key != "endpoint" || !unknown { // QT415 has the place of an unknown placeholder
+				p.reportConflict(t, c)
 			}
-			all := t.Conflicts()
-			for _, c := range all {
-				if _, unknown := t.UnknownPlaceholder(); c.Key != "endpoint" || !unknown { // QT415 has the place of an unknown placeholder
-					p.reportConflict(t, c)
-				}
-			}
-			if len(all) == 0 && t.Position().Complete("header_parameters", "names", "auth") {
-				p.reportDuplicate(t)
-			}
-		})}
+		}
+		if len(all) == 0 && t.Position().Complete("header_parameters", "names", "auth") {
+			p.reportDuplicate(t)
+		}
+	})}
 }
 
 // reportConflict reports a value with which no request can be made.
@@ -110,29 +87,24 @@ func (p *ruleContext) ifUsed(e spec.Entity, d diag.Diagnostic) diag.Diagnostic {
 }
 
 func pythonName() rule {
-	return rule{code: "QT467", title: "name that Python does not have",
-		doc: "module_path is the name of a module with dots between its parts, such as shop.orders, and function_name that of a function in it. Names have letters, digits and _, and do not begin with a digit.",
-		sample: sample{head: "tools:\n  - {type: PythonFunctionTool, id: orders, name: orders, description: Finds orders, module_path: ⟦shop/orders.py│shop.orders⟧, function_name: find, inputs: [{id: state, type: text}], outputs: [{id: count, type: int}]}",
-			in: "state: text", out: "count: int",
-			steps: "- {type: InvokeTool, id: ask, tool: orders, input_bindings: {state: state}, output_bindings: {count: count}}"},
-		check: on(func(p *ruleContext, t *spec.PythonFunctionTool) {
-			if !t.Position().Complete("module_path", "function_name") || !isDecided(t.ModulePath+t.FunctionName) {
-				return
+	return rule{code: "QT467", check: on(func(p *ruleContext, t *spec.PythonFunctionTool) {
+		if !t.Position().Complete("module_path", "function_name") || !isDecided(t.ModulePath+t.FunctionName) {
+			return
+		}
+		for _, c := range t.Conflicts() {
+			field, written := t.Position().Lookup(c.Key)
+			if !written {
+				continue
 			}
-			for _, c := range t.Conflicts() {
-				field, written := t.Position().Lookup(c.Key)
-				if !written {
-					continue
-				}
-				d := p.reportAt(field.Span(), "the tool %q: %s", t.ID, c.Problem)
-				if meant := pythonNameOf(t.ModulePath); c.Key == "module_path" && spec.IsPythonPath(meant) {
-					d = d.WithSuggestion(meant)
-				} else {
-					d = d.WithHint("use letters, digits and _, such as shop.orders")
-				}
-				p.list.Add(p.ifUsed(t, d))
+			d := p.reportAt(field.Span(), "the tool %q: %s", t.ID, c.Problem)
+			if meant := pythonNameOf(t.ModulePath); c.Key == "module_path" && spec.IsPythonPath(meant) {
+				d = d.WithSuggestion(meant)
+			} else {
+				d = d.WithHint("use letters, digits and _, such as shop.orders")
 			}
-		})}
+			p.list.Add(p.ifUsed(t, d))
+		}
+	})}
 }
 
 // pythonNameOf returns the module that the path of a file names.
@@ -153,36 +125,23 @@ func modelFacingName(t spec.Tool) string {
 }
 
 func unknownPlaceholder() rule {
-	return rule{code: "QT415", title: "endpoint with an unknown placeholder",
-		doc: "{name} in an endpoint is replaced by the input or parameter with that name.",
-		sample: sample{text: `
-id: example
-tools:
-  - type: APITool
-    id: order
-    name: order
-    description: Finds an order
-    endpoint: "https://shop.example/orders/{⟦id│number⟧}"
-    inputs: [{id: number, type: int}]
-    outputs: [{id: state, type: text}]
-`},
-		check: on(func(p *ruleContext, t *spec.APITool) {
-			args := t.Arguments()
-			for at := 0; ; {
-				n := strings.Index(t.Endpoint[at:], "{")
-				if n < 0 {
-					return
-				}
-				at += n
-				name, _, closed := strings.Cut(t.Endpoint[at+1:], "}")
-				at++
-				// The loader reports a ${NAME} that is not set.
-				if !closed || spec.VariableByID(args, name) != nil || strings.HasSuffix(t.Endpoint[:at-1], "$") {
-					continue
-				}
-				p.reportPlaceholder(t, name, excerptAt(t.Endpoint, at-1, len(name)+2))
+	return rule{code: "QT415", check: on(func(p *ruleContext, t *spec.APITool) {
+		args := t.Arguments()
+		for at := 0; ; {
+			n := strings.Index(t.Endpoint[at:], "{")
+			if n < 0 {
+				return
 			}
-		})}
+			at += n
+			name, _, closed := strings.Cut(t.Endpoint[at+1:], "}")
+			at++
+			// The loader reports a ${NAME} that is not set.
+			if !closed || spec.VariableByID(args, name) != nil || strings.HasSuffix(t.Endpoint[:at-1], "$") {
+				continue
+			}
+			p.reportPlaceholder(t, name, excerptAt(t.Endpoint, at-1, len(name)+2))
+		}
+	})}
 }
 
 // reportPlaceholder reports a {name} that is not an argument.

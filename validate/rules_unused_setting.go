@@ -21,11 +21,7 @@ func unusedSettingRules() []rule { return []rule{ignoredKey(), moneyWithoutPrice
 
 // ignoredKey reports settings that are written and have no effect.
 func ignoredKey() rule {
-	return rule{code: "QT438", warning: true, title: "setting without effect",
-		doc: "A budget or a rate limit without any limit limits nothing, keep_tool_results is for shorten_tool_results, prefix of a memory is for context blocks that change, compact_at replaces chat_history_token_ratio and token_flush_size, telemetry is sent to an http or https address, base of a FileSource or FileWriter is for paths of variables, csv_safe for CSV and TSV files, a key of a table for some formats of files, on_truncation, structured_output and context_window of a model for the messages of a chat, which an EmbeddingModel does not get, and auth_audience of a tool is for the credentials of a cloud: an auth of type aws or azure.",
-		sample: sample{in: "name: text", out: "name: text", flow: "budget: {⟦│tokens: 20000⟧}",
-			steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"},
-		check: anyOf(on(budgetWithoutLimit), on(rateLimitWithoutLimit), on(unusedMemorySettings), on(unusedSourceSettings), on(unusedWriterSettings), on(unusedEmbeddingSettings), on(unusedAudience), on(unusedEndpoint))}
+	return rule{code: "QT438", warning: true, check: anyOf(on(budgetWithoutLimit), on(rateLimitWithoutLimit), on(unusedMemorySettings), on(unusedSourceSettings), on(unusedWriterSettings), on(unusedEmbeddingSettings), on(unusedAudience), on(unusedEndpoint))}
 }
 
 // anyOf returns a check of nodes of several types.
@@ -135,46 +131,41 @@ func (p *ruleContext) reportEmpty(n spec.Node, what, keys string) {
 }
 
 func moneyWithoutPrices() rule {
-	return rule{code: "QT439", title: "budget in money for a model without prices",
-		doc: "The cost of a model call is computed from the model's prices, or from those of the catalogue (`qtype models`). Calls of a model without prices, also one that a Reranker calls, would not count towards the budget.",
-		sample: sample{head: "models:\n  - {type: Model, id: writer, provider: openai, model_id: our-model⟦│, prices: {input: 0.15, output: 0.6}⟧}",
-			in: "question: text", out: "answer: text", flow: "budget: {money: 2}",
-			steps: "- {type: LLMInference, id: reply, model: writer, inputs: [question], outputs: [answer]}"},
-		check: on(func(p *ruleContext, f *spec.Flow) {
-			if f.Budget == nil || f.Budget.Money == 0 {
-				return
+	return rule{code: "QT439", check: on(func(p *ruleContext, f *spec.Flow) {
+		if f.Budget == nil || f.Budget.Money == 0 {
+			return
+		}
+		var names []string
+		var places []diag.Related
+		for _, m := range calledModels(f) {
+			if m.CallPrices() == nil && !m.IsMock() {
+				names = append(names, strconv.Quote(m.ID))
+				places = append(places, diag.Related{Span: idPlace(m), Message: fmt.Sprintf("add prices: to the model %q", m.ID)})
 			}
-			var names []string
-			var places []diag.Related
-			for _, m := range calledModels(f) {
-				if m.CallPrices() == nil && !m.IsMock() {
-					names = append(names, strconv.Quote(m.ID))
-					places = append(places, diag.Related{Span: idPlace(m), Message: fmt.Sprintf("add prices: to the model %q", m.ID)})
-				}
+		}
+		for step := range f.Plan().All() {
+			ranker, ok := step.Step.(spec.ChargedRanker)
+			if !ok {
+				continue
 			}
-			for step := range f.Plan().All() {
-				ranker, ok := step.Step.(spec.ChargedRanker)
-				if !ok {
-					continue
-				}
-				if m, charged := ranker.RankModel(); charged && m.Prices == nil && isDecided(m.Name) {
-					names = append(names, strconv.Quote(m.Name))
-					places = append(places, diag.Related{Span: idPlace(ranker), Message: "add a row for the model to models.yaml"})
-				}
+			if m, charged := ranker.RankModel(); charged && m.Prices == nil && isDecided(m.Name) {
+				names = append(names, strconv.Quote(m.Name))
+				places = append(places, diag.Related{Span: idPlace(ranker), Message: "add a row for the model to models.yaml"})
 			}
-			if len(names) == 0 {
-				return
-			}
-			what := "the model " + names[0] + " has"
-			if len(names) > 1 {
-				what = "the models " + textfmt.List(names) + " have"
-			}
-			found := p.reportAt(placeOf(f.Budget, "money"), "the budget of flow %q is in money, but %s no prices", f.ID, what)
-			for _, place := range places {
-				found = found.WithRelated(place.Span, place.Message)
-			}
-			p.list.Add(found)
-		})}
+		}
+		if len(names) == 0 {
+			return
+		}
+		what := "the model " + names[0] + " has"
+		if len(names) > 1 {
+			what = "the models " + textfmt.List(names) + " have"
+		}
+		found := p.reportAt(placeOf(f.Budget, "money"), "the budget of flow %q is in money, but %s no prices", f.ID, what)
+		for _, place := range places {
+			found = found.WithRelated(place.Span, place.Message)
+		}
+		p.list.Add(found)
+	})}
 }
 
 // calledModels lists the models that the steps of a flow call, and their fallbacks, once each.

@@ -188,24 +188,11 @@ func typeRules() []rule {
 }
 
 func unknownVariableType() rule {
-	return rule{code: "QT110", title: "unknown variable type",
-		doc: "A variable's type is a built-in type, the id of a custom type, or list[…] of one; a trailing ? makes it optional. " +
-			"Names are case-sensitive. The built-in types are " + strings.Join(builtIn(), ", ") + ".",
-		sample: sample{in: "name: ⟦string│text⟧", out: "name: text", steps: "- {type: Echo, id: pass, inputs: [name], outputs: [name]}"}}
+	return rule{code: "QT110"}
 }
 
 func unknownPropertyType() rule {
-	return rule{code: "QT114", title: "invalid property type",
-		doc:   "A property's type is a built-in type or the id of a custom type. Lists can be nested, and ? is allowed at every level. A type that requires a value of the same type, directly or through other types, has no finite value: make one property of the cycle optional or a list.",
-		check: on(recursiveTypes),
-		sample: sample{text: `
-id: example
-types:
-  - id: Author
-    properties: {name: text, born: "⟦year│int⟧?"}
-  - id: Book
-    properties: {title: text, author: Author}
-`}}
+	return rule{code: "QT114", check: on(recursiveTypes)}
 }
 
 // requiredProperty is a property whose value must contain a record of another type.
@@ -253,19 +240,11 @@ func requiredTypes(t *spec.CustomType) []edge[*spec.CustomType, requiredProperty
 }
 
 func shadowedType() rule {
-	return rule{code: "QT409", warning: true, title: "custom type with the name of a built-in type",
-		doc: "The built-in type takes precedence, so the custom type is never used.",
-		sample: sample{text: `
-id: example
-types:
-  - id: ⟦Embedding│BookEmbedding⟧
-    properties: {numbers: "list[float]"}
-`},
-		check: on(func(p *ruleContext, t *spec.CustomType) {
-			if slices.Contains(builtIn(), t.ID) {
-				p.report(idPlace(t), "the type %q is built in; this custom type is never used", t.ID)
-			}
-		})}
+	return rule{code: "QT409", warning: true, check: on(func(p *ruleContext, t *spec.CustomType) {
+		if slices.Contains(builtIn(), t.ID) {
+			p.report(idPlace(t), "the type %q is built in; this custom type is never used", t.ID)
+		}
+	})}
 }
 
 // typeForms are forms of lists and optional types in other languages: text[], List[str],

@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"github.com/qtype-dev/qtype/internal/parts"
+	"github.com/qtype-dev/qtype/internal/ruletext"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/internal/tokenizer"
 	"github.com/qtype-dev/qtype/spec"
@@ -53,18 +54,16 @@ var rules = sync.OnceValue(table)
 
 // Rules returns the rules that Check applies, ordered by code.
 func Rules() []diag.Rule {
-	return documented(rules())
+	own, others := described(rules())
+	all := append(own, ruletext.Must(texts, others...)...)
+	slices.SortStableFunc(all, func(a, b diag.Rule) int { return strings.Compare(a.Code, b.Code) })
+	return all
 }
 
 // RulesOf returns the rules of the steps and tools that a program adds to the language.
-func RulesOf(l *spec.Language) []diag.Rule { return documented(partRules(l)) }
-
-func documented(table []rule) []diag.Rule {
-	public := make([]diag.Rule, len(table))
-	for i, r := range table {
-		public[i] = r.documentation()
-	}
-	return public
+func RulesOf(l *spec.Language) []diag.Rule {
+	own, _ := described(partRules(l))
+	return own
 }
 
 // Summary counts the declarations of a document, without those of its references.

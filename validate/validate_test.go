@@ -5,11 +5,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/testkit/diagtest"
 	"github.com/qtype-dev/qtype/loader"
+	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/diag"
 	"github.com/qtype-dev/qtype/validate"
 )
@@ -108,6 +110,20 @@ func TestRules_Examples(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestRules_UncachedSteps: the text about caches lists the types of steps that work on groups of rows.
+func TestRules_UncachedSteps(t *testing.T) {
+	var names []string
+	for _, s := range spec.StepTypes() {
+		if spec.RowsOf(s) == spec.RowsBatch {
+			names = append(names, spec.TypeName(s))
+		}
+	}
+	rule, err := diag.FindRule(validate.Rules(), "QT916")
+	if list := "groups of rows (" + strings.Join(names, ", ") + ")"; err != nil || !strings.Contains(rule.Doc, list) {
+		t.Errorf("the text of QT916 does not have %q: %s (%v)", list, rule.Doc, err)
 	}
 }
 

@@ -167,8 +167,8 @@ func FileKinds(o Options) []*lint.Kind {
 		return e.Summary(), list
 	}
 	return []*lint.Kind{
-		{Suffixes: apptest.Suffixes(), Command: "test", Check: tests, Rules: apptest.Rules(), Content: &spec.Suite{}, Schema: apptest.Schema(), Document: apptest.Application},
-		{Suffixes: eval.Suffixes(), Command: "eval", Check: evaluations, Rules: eval.Rules(), Content: &spec.Evaluation{}, Schema: eval.Schema(), Document: eval.Application},
+		{Suffixes: apptest.Suffixes(), Command: "test", Check: tests, Rules: apptest.Rules, Content: &spec.Suite{}, Schema: apptest.Schema(), Document: apptest.Application},
+		{Suffixes: eval.Suffixes(), Command: "eval", Check: evaluations, Rules: eval.Rules, Content: &spec.Evaluation{}, Schema: eval.Schema(), Document: eval.Application},
 	}
 }
 

@@ -25,7 +25,7 @@ func readPages(t *testing.T) map[string]string {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && d.Name() != "." || d.Name() == "testdata" || d.Name() == "node_modules"):
+		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && d.Name() != "." || d.Name() == "testdata" || d.Name() == "rules" || d.Name() == "node_modules"):
 			return filepath.SkipDir
 		case filepath.Ext(path) != ".md":
 			return nil

@@ -71,7 +71,7 @@ func filesExcept(t *testing.T, prefixes []string, pattern string) []string {
 var withOldNames = []string{
 	"CHANGELOG.md", "docs/decisions/", "docs/parity.md", "docs/howto/langchain4j.md", "docs/convert.md",
 	"internal/catalogue/", "internal/tokenizer/", "internal/splitter/counter.go", "internal/model/modeltest/conformance/", "internal/model/anthropic/features_test.go", "internal/lsp/feature_test.go",
-	"validate/rules_catalogue", "docs/rules.md", "spec/hosted_test.go", "spec/model_api_test.go", "loader/catalogue_test.go", "internal/modelparams/", "internal/model/provider/testdata/usages.jsonl",
+	"validate/rules_catalogue", "validate/rules/QT60", "docs/rules.md", "spec/hosted_test.go", "spec/model_api_test.go", "loader/catalogue_test.go", "internal/modelparams/", "internal/model/provider/testdata/usages.jsonl",
 	"internal/model/bedrock/items_test.go", "internal/model/openai/responses_return_test.go", "internal/command/testdata/script/models_checked.txtar",
 	"internal/e2e/testdata/retrieval/", "internal/mcpserver/testdata/original-session.txt", "internal/memoryview/replay/testdata/LangChain4jMemory.java",
 	"internal/convert/", "internal/e2e/evals/", "internal/command/testdata/examples/", "internal/command/testdata/pages/convert/", "internal/command/testdata/script/convert", "internal/server/ui/dist/",

@@ -37,9 +37,9 @@ type Kind struct {
 	// refers to are read with the options.
 	Check func(ctx context.Context, path string, opts loader.Options) (summary string, list diag.List)
 
-	Rules   []diag.Rule // of the diagnostics of Check
-	Content spec.Node   // the struct that such a file is decoded into; its fields are the keys
-	Schema  string      // the JSON schema of such files
+	Rules   func() []diag.Rule // returns those of the diagnostics of Check
+	Content spec.Node          // the struct that such a file is decoded into; its fields are the keys
+	Schema  string             // the JSON schema of such files
 	// Document returns the path of the document that a file is about. app is the value of
 	// its key app, which may be empty.
 	Document func(path, app string) string

@@ -84,7 +84,7 @@ func (s *server) ruleTexts(a *analysis, d *document, at protocol.Position) []str
 func (l *language) ruleOf(code string) (diag.Rule, bool) {
 	all := append(lint.Rules(), validate.RulesOf(l.Language)...)
 	for _, k := range l.kinds {
-		all = append(all, k.Rules...)
+		all = append(all, k.Rules()...)
 	}
 	i := slices.IndexFunc(all, func(r diag.Rule) bool { return r.Code == code })
 	if i < 0 {
