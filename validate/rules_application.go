@@ -145,7 +145,7 @@ func malformedDecider() rule {
 // availableRules returns the rule about parts of the language that this program does not run.
 func availableRules() []rule { return []rule{notAvailable()} }
 
-// notAvailable has no sample: the distribution runs the whole language, and examples are checked for it.
+// notAvailable has no examples: the distribution runs the whole language, and examples are checked for it.
 func notAvailable() rule {
 	return rule{code: "QT482", check: on(func(p *ruleContext, n spec.Node) {
 		missing := spec.CheckAvailable(n)

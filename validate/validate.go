@@ -55,7 +55,7 @@ var rules = sync.OnceValue(table)
 // Rules returns the rules that Check applies, ordered by code.
 func Rules() []diag.Rule {
 	own, others := described(rules())
-	all := append(own, ruletext.Must(texts, others...)...)
+	all := slices.Concat(own, ruletext.Must(texts, others...))
 	slices.SortStableFunc(all, func(a, b diag.Rule) int { return strings.Compare(a.Code, b.Code) })
 	return all
 }
