@@ -27,7 +27,6 @@ type Provider struct {
 	BatchEmbeddings    bool           // its batches can have calls of embedding models
 	EmbeddingProtocols []string       // forms of requests to its embedding models, one of which the catalogue must have for a model_id; empty for any name
 	NoChat             bool           // it has no chat models
-	PromptCache        bool           // prompts are cached by markers in requests, which prompt_cache: none leaves out
 	Caching            *PromptCaching // how it caches prompts; nil if it does not, or if its rules are unknown
 	Forms              []string       // forms of structured output that its protocol has besides prompt: schema, json_object
 }
@@ -123,12 +122,12 @@ func providerRows() []Provider {
 			BaseURL: "https://api.openai.com/v1", BaseURLEnv: "OPENAI_BASE_URL", BaseURLOldEnv: "OPENAI_API_BASE", BaseURLDoc: "the address before `/chat/completions`: OpenAI's, or that of any compatible server",
 		},
 		{
-			Name: "anthropic", Doc: "Anthropic's Messages API", Client: NativeClient, ModelKeys: []string{"batch"}, Caching: &PromptCaching{Minimum: 1024, Block: 1, Writes: true}, Forms: forms[:1], PromptCache: true, Tools: true,
+			Name: "anthropic", Doc: "Anthropic's Messages API", Client: NativeClient, ModelKeys: []string{"batch"}, Caching: &PromptCaching{Minimum: 1024, Block: 1, Writes: true}, Forms: forms[:1], Tools: true,
 			Key: ServiceKey, KeyEnv: []string{"ANTHROPIC_API_KEY"}, Auths: keys,
 			BaseURL: "https://api.anthropic.com", BaseURLEnv: "ANTHROPIC_BASE_URL", BaseURLDoc: "the address before `/v1/messages`",
 		},
 		{
-			Name: "aws-bedrock", Doc: "Amazon Bedrock", Client: NativeClient, EmbeddingProtocols: []string{"titan", "nova", "cohere", "cohere-v4"}, Caching: &PromptCaching{Minimum: 1024, Block: 1, Writes: true}, Forms: forms[:1], PromptCache: true, Tools: true, Embeddings: true,
+			Name: "aws-bedrock", Doc: "Amazon Bedrock", Client: NativeClient, EmbeddingProtocols: []string{"titan", "nova", "cohere", "cohere-v4"}, Caching: &PromptCaching{Minimum: 1024, Block: 1, Writes: true}, Forms: forms[:1], Tools: true, Embeddings: true,
 			Key: CloudIdentity, KeyEnv: []string{"AWS_BEARER_TOKEN_BEDROCK"}, Auths: append([]string{"aws"}, keys...),
 			BaseURL: "https://bedrock-runtime.REGION.amazonaws.com", BaseURLEnv: "AWS_ENDPOINT_URL_BEDROCK_RUNTIME", BaseURLDoc: "the address before `/model`, such as that of a VPC endpoint",
 		},

@@ -234,14 +234,14 @@ func (a *api) try(ctx context.Context, r *request) (*response, error) {
 
 // networkError converts an error of the transport.
 func (a *api) networkError(ctx context.Context, u *url.URL, err error) error {
-	e := &Error{Tool: a.info.ID, Method: a.method, URL: httpx.Server(u), Err: err, Temporary: true}
+	e := &Error{Tool: a.info.ID, Method: a.method, URL: httpx.Server(u), Err: err}
 	var refused *refusedError
 	var noToken *tokenError
 	switch {
 	case errors.As(err, &noToken):
-		e.Message, e.Temporary = noToken.Error(), noToken.temporary
+		e.Message = noToken.Error()
 	case errors.As(err, &refused):
-		e.Message, e.Temporary = refused.Error(), false
+		e.Message = refused.Error()
 	case ctx.Err() != nil:
 		e.Message = fmt.Sprintf("no complete answer within %s", a.timeout)
 		e.Err = nil // the caller's context has not ended

@@ -102,17 +102,16 @@ func (s *tokenSource) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	e := &tokenError{auth: s.name, temporary: true}
+	e := &tokenError{auth: s.name}
 	var answer *oauth2.RetrieveError
 	if !errors.As(err, &answer) {
 		e.what = httpx.Reason(err)
 		if refused, ok := errors.AsType[*refusedError](err); ok {
-			e.what, e.temporary = refused.Error(), false
+			e.what = refused.Error()
 		}
 		e.what = httpx.Scrub(e.what, s.config.ClientSecret)
 		return e
 	}
-	e.temporary = busy(answer.Response.StatusCode)
 	e.what = fmt.Sprintf("HTTP %d", answer.Response.StatusCode)
 	switch {
 	case answer.ErrorCode != "" && answer.ErrorDescription != "":
@@ -125,10 +124,7 @@ func (s *tokenSource) explain(ctx context.Context, err error) error {
 }
 
 // tokenError reports a failed token request.
-type tokenError struct {
-	auth, what string
-	temporary  bool // whether a later call may succeed
-}
+type tokenError struct{ auth, what string }
 
 func (e *tokenError) Error() string {
 	return fmt.Sprintf("auth %s: no token from the token server: %s", e.auth, e.what)
@@ -258,11 +254,11 @@ func (t *loginTokens) explain(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case !errors.As(err, &answer):
-		return &tokenError{auth: t.name, what: httpx.Reason(err), temporary: true}
+		return &tokenError{auth: t.name, what: httpx.Reason(err)}
 	case answer.ErrorCode == "invalid_grant":
 		return t.signInAgain("the tokens are not valid any more")
 	}
-	return &tokenError{auth: t.name, what: httpx.SingleLine(fmt.Sprintf("HTTP %d: %s", answer.Response.StatusCode, answer.ErrorCode), maxExcerpt), temporary: busy(answer.Response.StatusCode)}
+	return &tokenError{auth: t.name, what: httpx.SingleLine(fmt.Sprintf("HTTP %d: %s", answer.Response.StatusCode, answer.ErrorCode), maxExcerpt)}
 }
 
 // drop makes the next request renew the token that a request carried, unless it was

@@ -300,7 +300,7 @@ func (a *api) read(ctx context.Context, u *url.URL, resp *http.Response) (*respo
 	switch {
 	case resp.StatusCode >= 300:
 		e.Status, e.RetryAfter = resp.StatusCode, httpx.RetryAfter(resp.Header, time.Now())
-		e.Message, e.Temporary = a.excerpt(resp, raw), busy(resp.StatusCode)
+		e.Message = a.excerpt(resp, raw)
 		return nil, e
 	case err != nil:
 		return nil, a.networkError(ctx, u, err)

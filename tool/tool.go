@@ -151,7 +151,6 @@ type Error struct {
 	Message    string        // what happened, with the start of the body; one line
 	Attempts   int           // how often the request was sent
 	RetryAfter time.Duration // how long the server requests to wait before the next request
-	Temporary  bool          // whether a later call may succeed
 	Err        error         // the cause: a network error
 }
 

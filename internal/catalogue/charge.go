@@ -329,17 +329,8 @@ type Charge struct {
 // HasFlex reports whether a model has the tier flex, by its prices. A nil model has not.
 func (m *Model) HasFlex() bool { return m != nil && m.Prices != nil && m.Prices.Flex != nil }
 
-// PriceAt returns the price of a call at a time, in the tier that the answer named; "" is
-// the standard tier. It is false if the model has no price.
-func (m *Model) PriceAt(on time.Time, tier string, u Usage) (Charge, bool) {
-	if m.Prices == nil {
-		return Charge{}, false
-	}
-	return m.Prices.Charge(on, tier, u), true
-}
-
-// Charge computes the price of a call: the rates of the day, of the length and of the tier,
-// then each kind of tokens.
+// Charge computes the price of a call at a time, in the tier that the answer named; "" is the standard
+// tier: the rates of the day, of the length and of the tier, then each kind of tokens.
 func (p *Prices) Charge(on time.Time, tier string, u Usage) Charge {
 	var assumed []string
 	rates := p.at(on).long(u.Input).tier(tierName(tier), p.Uplifts, &assumed)

@@ -12,9 +12,9 @@ import (
 // november is the day on which the catalogue was collected, in the peak hours of DeepSeek.
 var november = time.Date(2026, 11, 27, 2, 0, 0, 0, time.UTC)
 
-// TestPriceAt_Calls compares calls with sums that were made by hand from the providers'
+// TestCharge_Calls compares calls with sums that were made by hand from the providers'
 // price lists.
-func TestPriceAt_Calls(t *testing.T) {
+func TestCharge_Calls(t *testing.T) {
 	december := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
 	for _, test := range []struct {
 		provider, name string
@@ -48,36 +48,33 @@ func TestPriceAt_Calls(t *testing.T) {
 			t.Errorf("%s is unknown", test.name)
 			continue
 		}
-		got, ok := m.PriceAt(test.on, test.tier, test.usage)
-		if !ok || math.Abs(got.Amount-test.want) > 1e-9 || len(got.Assumed) > 0 {
+		got := m.Prices.Charge(test.on, test.tier, test.usage)
+		if math.Abs(got.Amount-test.want) > 1e-9 || len(got.Assumed) > 0 {
 			t.Errorf("%s %s %q %+v = %+v, want %g", test.name, test.on, test.tier, test.usage, got, test.want)
 		}
 	}
 }
 
-// TestPriceAt_LongContext checks the prices of calls at and above the limit.
-func TestPriceAt_LongContext(t *testing.T) {
+// TestCharge_LongContext checks the prices of calls at and above the limit.
+func TestCharge_LongContext(t *testing.T) {
 	m, _ := catalogue.Lookup("openai", "gpt-6-sol")
 	for _, test := range []struct {
 		input int
 		tier  string
 		want  float64 // for a million tokens of input
 	}{{272_000, "", 2}, {272_001, "", 4}, {272_001, "batch", 2}, {272_001, "priority", 8}} {
-		got, ok := m.PriceAt(november, test.tier, catalogue.Usage{Input: test.input})
-		if want := test.want * float64(test.input) / 1e6; !ok || math.Abs(got.Amount-want) > 1e-9 {
+		got := m.Prices.Charge(november, test.tier, catalogue.Usage{Input: test.input})
+		if want := test.want * float64(test.input) / 1e6; math.Abs(got.Amount-want) > 1e-9 {
 			t.Errorf("%d tokens in tier %q = %g, want %g", test.input, test.tier, got.Amount, want)
 		}
 	}
 }
 
-// TestPriceAt_Assumed checks that what has no separate price is named.
-func TestPriceAt_Assumed(t *testing.T) {
+// TestCharge_Assumed checks that what has no separate price is named.
+func TestCharge_Assumed(t *testing.T) {
 	m, _ := catalogue.Lookup("anthropic", "claude-opus-5-5")
-	got, ok := m.PriceAt(november, "priority", catalogue.Usage{Input: 1e6, Writes: catalogue.CacheWrites{Hours12: 1e6}, Uplifts: []string{"mars"}})
-	if want := []string{"priority", "cache_write_12h", "mars"}; !ok || got.Amount != 8 || !slices.Equal(got.Assumed, want) {
+	got := m.Prices.Charge(november, "priority", catalogue.Usage{Input: 1e6, Writes: catalogue.CacheWrites{Hours12: 1e6}, Uplifts: []string{"mars"}})
+	if want := []string{"priority", "cache_write_12h", "mars"}; got.Amount != 8 || !slices.Equal(got.Assumed, want) {
 		t.Errorf("charge = %+v, want 8 and %v", got, want)
-	}
-	if _, ok := (&catalogue.Model{}).PriceAt(november, "", catalogue.Usage{Input: 1}); ok {
-		t.Error("a model without prices has a price")
 	}
 }

@@ -173,7 +173,7 @@ func TestDocs_Features(t *testing.T) {
 			continue
 		}
 		fmt.Fprintf(&b, "| `%s` |", p.Name)
-		declared := map[string]bool{"Tools": p.Tools, "Cache markers": p.PromptCache, "JSON schema": slices.Contains(p.Forms, "schema"), "JSON object": slices.Contains(p.Forms, "json_object")}
+		declared := map[string]bool{"Tools": p.Tools, "JSON schema": slices.Contains(p.Forms, "schema"), "JSON object": slices.Contains(p.Forms, "json_object")}
 		for _, f := range features() {
 			has := f.has(t, p, call)
 			if want, ok := declared[f.name]; ok && want != has {
