@@ -63,8 +63,6 @@ func collectElement() rule {
 	})}
 }
 
-const sampleOrder = "types:\n  - {id: Order, properties: {number: int, note: \"text?\"}}"
-
 func constructOutputs() rule {
 	return rule{code: "QT341", check: on(func(p *ruleContext, s *spec.Construct) {
 		if outs := s.Common().AllOutputs(); len(outs) != 1 {

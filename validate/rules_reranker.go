@@ -8,9 +8,6 @@ import (
 
 func rerankerRules() []rule { return []rule{rerankerInputs(), rerankerModel()} }
 
-// sampleRanking is the head of the samples of rerankers.
-const sampleRanking = "auths:\n  - {type: api_key, id: account, api_key: \"${JINA_API_KEY:-}\"}"
-
 func rerankerInputs() rule {
 	return rule{code: "QT544", check: on(func(p *ruleContext, s *spec.Reranker) {
 		row, known := spec.LookupRankMethod(s.Method)

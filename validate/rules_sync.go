@@ -12,23 +12,6 @@ func syncRules() []rule {
 	return []rule{sharedSync(), nestedSync(), unusedSyncFilters(), highlightsWithoutWords()}
 }
 
-const syncHead = `
-id: example
-models: [{type: EmbeddingModel, id: vectors, provider: mock, dimensions: 8}]
-indexes: [{type: VectorIndex, id: notes, name: notes, module: embedded, embedding_model: vectors}]
-flows:
-`
-
-// syncFlow is a flow with one IndexUpsert.
-func syncFlow(id, settings string) string {
-	return `  - id: ` + id + `
-    variables: [{id: chunk, type: RAGChunk}]
-    inputs: [chunk]
-    outputs: [chunk]
-    steps: [{type: IndexUpsert, id: write_` + id + `, index: notes, ` + settings + `inputs: [chunk]}]
-`
-}
-
 func sharedSync() rule {
 	return rule{code: "QT530", check: on(func(p *ruleContext, s *spec.IndexUpsert) {
 		if !s.Sync || len(s.SyncFilters) > 0 || s.Index.To == nil {
