@@ -85,6 +85,8 @@ func (cfg *Config) checkBatches() error {
 	switch {
 	case (cfg.Detach || cfg.Cancel) && cfg.Waves == nil:
 		return terminal.Usagef("--detach and --cancel require --batch")
+	case cfg.Rebuy && (cfg.Waves == nil || !cfg.Resume):
+		return terminal.Usagef("--rebuy requires --batch and --resume")
 	case cfg.ProgressJSON && cfg.Waves == nil:
 		return terminal.Usagef("--json-progress requires --batch")
 	case cfg.Finish != Finish{} && cfg.Waves == nil:

@@ -173,7 +173,7 @@ func (l *journal) advice(args []string) string {
 		return ""
 	}
 	if l.recompute {
-		return ": its steps only compute, so that all rows run again; continue with: " + resumeCommand(args)
+		return ": its steps only compute, so that all rows run again; continue with: " + ResumeCommand(args)
 	}
-	return ": finished rows are in " + l.checkpoints.Path() + "; continue with: " + resumeCommand(args)
+	return ": finished rows are in " + l.checkpoints.Path() + "; continue with: " + ResumeCommand(args)
 }

@@ -96,8 +96,8 @@ func (j *job) runRows(ctx context.Context, progress *runtime.Progress, sum *summ
 	return j.app.Run(ctx, j.flow.ID, j.in.rows, opts...)
 }
 
-// resumeCommand returns the command line that continues a run.
-func resumeCommand(args []string) string {
+// ResumeCommand returns the command line that continues a run.
+func ResumeCommand(args []string) string {
 	command := []string{"qtype"}
 	for _, a := range withoutResume(args) {
 		command = append(command, textfmt.ShellQuote(a))
@@ -121,5 +121,7 @@ func withoutAddress(args []string) (kept []string) {
 // withoutResume returns the arguments of a command line without those for interrupted runs.
 func withoutResume(args []string) []string {
 	args = withoutAddress(args)
-	return slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--resume" || a == "--restart" || a == "--detach" || a == "--cancel" })
+	return slices.DeleteFunc(slices.Clone(args), func(a string) bool {
+		return a == "--resume" || a == "--restart" || a == "--detach" || a == "--cancel" || a == "--rebuy"
+	})
 }

@@ -56,6 +56,7 @@ type Config struct {
 	Finish        Finish        // with Waves: when the rest is done without batches
 	ProgressJSON  bool          // with Waves: standard output has the progress in JSON
 	OnEnd         string        // gets an End when the run has ended: a program with arguments, or the address of a server
+	Rebuy         bool          // with Waves and Resume: make the calls of batches again that their providers have lost
 	Cancel        bool          // with Waves: cancel the batches of an interrupted run, and end
 	Engine        Engine        // runs the rows in other processes; nil for this one
 
@@ -251,10 +252,10 @@ func (j *job) explainUnfinished(err error) error {
 	}
 	advice := j.journal.advice(j.Command)
 	if j.Waves != nil {
-		advice = j.wavesAdvice()
+		advice = j.wavesAdvice(err)
 	}
 	if j.remote != nil && j.remote.Advice() != "" {
-		advice = ": " + j.remote.Advice() + "; continue with: " + resumeCommand(j.Command)
+		advice = ": " + j.remote.Advice() + "; continue with: " + ResumeCommand(j.Command)
 	}
 	return fmt.Errorf("%w: %s was not written%s", err, j.Output, advice)
 }

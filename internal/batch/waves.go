@@ -44,6 +44,7 @@ func (j *job) openWaves(ctx context.Context, models []model.Info) error {
 	case j.journal.recompute || len(models) == 0:
 		return errors.New("--batch: the flow calls no models")
 	}
+	j.Waves.Rebuy = j.Rebuy
 	j.waves = &waveProgress{job: j}
 	j.Waves.Report = j.waves.report
 	made := j.Waves.Models()
@@ -62,7 +63,7 @@ func (j *job) openWaves(ctx context.Context, models []model.Info) error {
 	}
 	switch line := countBatches(canceled) + " of the earlier run canceled"; {
 	case j.Cancel:
-		j.Waves.Report(line + "; collect the answers that were paid, and send the other calls again, with: " + resumeCommand(j.Command))
+		j.Waves.Report(line + "; collect the answers that were paid, and send the other calls again, with: " + ResumeCommand(j.Command))
 		return j.Waves.Close()
 	case canceled > 0:
 		j.Waves.Report(line)
@@ -152,6 +153,7 @@ func (j *job) runWaves(ctx context.Context, sum *summary) error {
 type wavePasses struct {
 	job    *job
 	events *passEvents
+	newest *waves.Pass
 	rows   int             // results of the newest pass
 	atOnce int             // passes that have made calls at once, since batches took too long
 	few    map[string]bool // models whose calls are made at once in the next pass, as they are few
@@ -172,7 +174,8 @@ func (p *wavePasses) pass(ctx context.Context, segment int) (suspended int, err 
 	defer p.events.end()
 	p.rows = 0
 	limit := &failureLimit{max: j.MaxFailures}
-	ctx = waves.WithPass(steps.WithCallLog(remotefs.WithOwn(ctx, j.InputFile, j.Output, j.ErrorFile), j.Waves), p.newPass())
+	p.newest = p.newPass()
+	ctx = waves.WithPass(steps.WithCallLog(remotefs.WithOwn(ctx, j.InputFile, j.Output, j.ErrorFile), j.Waves), p.newest)
 	opts := []runtime.RunOption{
 		runtime.WithCheckpoints(j.journal.checkpoints), runtime.WithPartialInput(j.partialReason), runtime.WithSegment(segment),
 		runtime.WithEvents(p.events.add, steps.EventUsage, steps.EventTurn, steps.EventFallback, steps.EventDropped, steps.EventShortened, steps.EventToolCall, steps.EventToolResult),
@@ -244,6 +247,9 @@ func (p *wavePasses) newPass() *waves.Pass {
 // next makes the calls that the last pass has noted: in a wave, or at once in the next pass if batches take too long.
 func (p *wavePasses) next(ctx context.Context, suspended int) (err error) {
 	j := p.job
+	if err := p.newest.Lost(); err != nil {
+		return err
+	}
 	switch {
 	case p.atOnce > 0: // the calls that are left have failed for a time
 		p.atOnce++
@@ -281,6 +287,10 @@ func (p *wavePasses) send(ctx context.Context) error {
 			if opts.Most, err = p.admitted(n); err != nil {
 				return err
 			}
+			if opts.Most < min(n, j.Waves.LeastCalls()) { // the budget ends calls that are made at once, too
+				p.few = j.Waves.Models()
+				return nil
+			}
 		}
 	}
 	return j.Waves.Send(ctx, opts)
@@ -304,7 +314,7 @@ func (p *wavePasses) admitted(n int) (int, error) {
 		return n, nil
 	}
 	if p.all.Calls == 0 {
-		return min(n, firstCalls), nil
+		return min(n, max(firstCalls, p.job.Waves.LeastCalls())), nil
 	}
 	calls := float64(p.all.Calls)
 	if b.Tokens > 0 {
@@ -419,7 +429,10 @@ func (j *job) closeWaves(done bool) error {
 }
 
 // wavesAdvice returns how to continue a run that has not come to its end.
-func (j *job) wavesAdvice() string {
+func (j *job) wavesAdvice(err error) string {
+	if _, lost := errors.AsType[*waves.LostError](err); lost {
+		return ": " + LostAdvice(j.Command)
+	}
 	advice := ": "
 	created, unconfirmed, err := j.Waves.Live()
 	if err == nil && created > 0 {
@@ -428,7 +441,12 @@ func (j *job) wavesAdvice() string {
 	if err == nil && unconfirmed > 0 {
 		advice += "the creation of " + countBatches(unconfirmed) + " was not confirmed; "
 	}
-	return advice + "continue with: " + resumeCommand(j.Command)
+	return advice + "continue with: " + ResumeCommand(j.Command)
+}
+
+// LostAdvice returns how a command goes on without the answers of lost batches.
+func LostAdvice(args []string) string {
+	return "if the keys and the base_url of the models are right, make the calls again, at the price of new ones, with: " + ResumeCommand(args) + " --rebuy"
 }
 
 // detached reports that batches were sent.
@@ -441,7 +459,7 @@ func (j *job) detached() error {
 	if n == 0 {
 		line = "there are calls to send again; continue with: "
 	}
-	fmt.Fprintln(j.Streams.Err, line+terminal.Clean(resumeCommand(j.Command)))
+	fmt.Fprintln(j.Streams.Err, line+terminal.Clean(ResumeCommand(j.Command)))
 	return ErrDetached
 }
 

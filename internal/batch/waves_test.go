@@ -26,6 +26,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/internal/waves"
+	"github.com/qtype-dev/qtype/runtime"
 )
 
 // severalSteps has a conversation, a second model and an embedding.
@@ -118,7 +119,9 @@ func wavesRunUntil(ctx context.Context, t *testing.T, document, url string, work
 	if cfg.Flex {
 		opts = append(opts, qtype.WithFlex())
 	}
-	app, err := qtype.Open(waves.With(t.Context(), sent), "app.qtype.yaml", opts...)
+	parts := runtime.CoreParts()
+	parts.Buckets = batchtest.Buckets(url)
+	app, err := qtype.Open(runtime.WithParts(waves.With(t.Context(), sent), parts), "app.qtype.yaml", opts...)
 	testkit.Must(t, err)
 	defer app.Close(context.Background())
 	var stdout, stderr strings.Builder
@@ -688,6 +691,84 @@ func TestRun_BatchesBudgetExploded(t *testing.T) {
 	}
 	if calls, twice := server.Paid(); calls > 20 || twice > 0 {
 		t.Errorf("%d calls were paid, %d twice", calls, twice)
+	}
+}
+
+// TestRun_BatchesLost: a batch that its provider does not have any more, or without results, does not end the other calls. Its
+// own are made again when the user wants that.
+func TestRun_BatchesLost(t *testing.T) {
+	for provider := range providers {
+		for name, onlyResults := range map[string]bool{"batch": false, "results": true} {
+			t.Run(provider+"/"+name, func(t *testing.T) {
+				t.Chdir(t.TempDir())
+				writeQuestions(t, 12, 4)
+				plain := httptest.NewServer(batchtest.New(1, batchtest.Faults{}, batchtest.Deterministic))
+				defer plain.Close()
+				document := withProvider(severalSteps, provider)
+				want, _, _ := wavesRun(t, document, plain.URL, 4, nil, batch.Config{})
+				testkit.Must(t, errors.Join(os.RemoveAll("out.jsonl"), os.RemoveAll(".qtype")))
+				server := batchtest.New(3, batchtest.Faults{Polls: 1}, batchtest.Deterministic)
+				at := httptest.NewServer(server)
+				defer at.Close()
+				resume := func(cfg batch.Config) (string, string, error) {
+					cfg.Command = []string{"run", "app", "--batch"}
+					return wavesRun(t, document, at.URL, 4, newWaves(), cfg)
+				}
+				if _, errs, err := resume(batch.Config{Detach: true}); !errors.Is(err, batch.ErrDetached) {
+					t.Fatalf("%v\n%s", err, errs)
+				}
+				server.Lose(onlyResults)
+				for range 2 { // each process looks for it
+					_, errs, err := resume(batch.Config{Resume: true})
+					if err == nil || strings.Count(errs, "is lost") != 1 ||
+						!strings.Contains(err.Error(), "4 calls of 1 lost batch have no answer: out.jsonl was not written") || !strings.HasSuffix(err.Error(), "qtype run app --batch --resume --rebuy") {
+						t.Fatalf("%v\n%s", err, errs)
+					}
+				}
+				_, before := server.Made()
+				got, errs, err := resume(batch.Config{Resume: true, Rebuy: true})
+				if diff := cmp.Diff(strings.ReplaceAll(want, plain.URL, at.URL), got); diff != "" || !errors.Is(err, batch.ErrRowsFailed) || !strings.Contains(errs, "4 calls sent again") {
+					t.Errorf("%v\n%s\n%s", err, diff, errs)
+				}
+				if _, after := server.Made(); before != 1 || after < 6 {
+					t.Errorf("%d batches, then %d", before, after)
+				}
+			})
+		}
+	}
+}
+
+// TestRun_BatchesLostPartly: calls that do not depend on those of a lost batch are made before the run ends, also if it finishes
+// without batches.
+func TestRun_BatchesLostPartly(t *testing.T) {
+	for name, cfg := range map[string]batch.Config{"batches": {}, "finish": {Finish: batch.Finish{Rows: 9}}} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			writeQuestions(t, 8, 8)
+			server := batchtest.New(3, batchtest.Faults{Polls: 1}, batchtest.Deterministic)
+			at := httptest.NewServer(server)
+			defer at.Close()
+			document := strings.ReplaceAll(severalSteps, `"%[1]s/v1", auth: key, inference_params`, `"%[1]s/v1", auth: key, batch: {max_calls: 4}, inference_params`)
+			if _, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{Detach: true}); !errors.Is(err, batch.ErrDetached) {
+				t.Fatalf("%v\n%s", err, errs)
+			}
+			server.LoseFirst()
+			cfg.Resume = true
+			_, errs, err := wavesRun(t, document, at.URL, 4, newWaves(), cfg)
+			lost, ok := errors.AsType[*waves.LostError](err)
+			if !ok || lost.Batches != 1 || lost.Calls != 4 {
+				t.Fatalf("%v\n%s", err, errs)
+			}
+			paid, twice := server.Paid()
+			once, _ := server.Made()
+			if twice > 0 || paid+once < 9 || (once > 0) != (name == "finish") {
+				t.Errorf("%d calls were paid in batches, %d twice, %d at once", paid, twice, once)
+			}
+			_, errs, err = wavesRun(t, document, at.URL, 4, newWaves(), batch.Config{Resume: true, Rebuy: true})
+			if _, twice := server.Paid(); !errors.Is(err, batch.ErrRowsFailed) || twice > 0 {
+				t.Errorf("%v, %d calls were paid twice\n%s", err, twice, errs)
+			}
+		})
 	}
 }
 

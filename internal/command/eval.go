@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/batch"
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/cli/appflags"
 	"github.com/qtype-dev/qtype/internal/clienttool"
@@ -31,6 +32,7 @@ type evalCommand struct {
 	failed   string
 	gate     *cli.EnumFlag
 	batch    *cli.EnumFlag
+	rebuy    bool
 	record   string // all, missing, or empty for a replay
 	clients  *appflags.Clients
 	log      appflags.LogLevel
@@ -84,6 +86,8 @@ Without metrics the output is compared with the column expected.`,
 		f.IntVar(&e.Workers, "workers", defaultWorkers, "run `N` rows at once")
 		e.batch.AddTo(c, "batch", "", "make the calls of models, judges and users in batches of their providers, which cost half and take minutes or hours (with -o); --batch=auto makes them at once where a batch would have few")
 		f.Lookup("batch").NoOptDefVal = batchAlways
+		f.BoolVar(&e.Detach, "detach", false, "with --batch, end with status 3 when the batches are sent; --resume collects the answers")
+		f.BoolVar(&e.rebuy, "rebuy", false, "with --batch and --resume, make the calls of batches again that their providers do not have any more, although they may have been paid")
 		f.StringVar(&e.record, "record", "", "call models and servers and write the recordings; `missing` adds only those that do not exist")
 		f.Lookup("record").NoOptDefVal = "all"
 		f.BoolVar(&e.Resume, "resume", false, "resume an interrupted evaluation (with -o)")
@@ -141,6 +145,10 @@ func (e *evalCommand) check() error {
 		return terminal.Usagef("--resume and --restart require -o: only an evaluation with a file can be resumed")
 	case e.batch.Value != "" && e.output == "":
 		return terminal.Usagef("--batch requires -o: an evaluation must be able to wait")
+	case e.Detach && e.batch.Value == "":
+		return terminal.Usagef("--detach requires --batch")
+	case e.rebuy && (e.batch.Value == "" || !e.Resume):
+		return terminal.Usagef("--rebuy requires --batch and --resume")
 	case remotefs.IsSame(e.output, e.html):
 		return terminal.Usagef("-o and --html need different files")
 	}
@@ -158,6 +166,7 @@ func (e *evalCommand) openBatches() {
 		return
 	}
 	e.Waves = waves.New(e.output + waves.Suffix)
+	e.Waves.Rebuy = e.rebuy
 	if e.batch.Value == batchAuto {
 		e.Waves.Least = leastCalls
 	}
@@ -227,6 +236,11 @@ func (e *evalCommand) run(ctx context.Context) (err error) {
 	switch {
 	case errors.As(err, &usage):
 		return terminal.Usagef("%s", usage)
+	case errors.Is(err, waves.ErrDetached):
+		fmt.Fprintln(e.Err, "waiting for batches; collect the answers with: "+terminal.Clean(batch.ResumeCommand(e.CommandLine)))
+		return errDetached
+	case err != nil && isLost(err):
+		return fmt.Errorf("%w: %s", err, batch.LostAdvice(e.CommandLine))
 	case err != nil && e.Waves != nil && e.Waves.Exists():
 		return fmt.Errorf("%w: batches at providers go on; continue with --batch --resume", err)
 	case err != nil && e.output != "" && (ctx.Err() != nil || errors.Is(err, evalrun.ErrNotWritten)):
@@ -235,6 +249,12 @@ func (e *evalCommand) run(ctx context.Context) (err error) {
 		return err
 	}
 	return e.show(report)
+}
+
+// isLost reports whether an evaluation has ended for lost batches.
+func isLost(err error) bool {
+	_, lost := errors.AsType[*waves.LostError](err)
+	return lost
 }
 
 // show writes the report to standard output.

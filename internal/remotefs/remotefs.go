@@ -325,6 +325,7 @@ func (e *SchemeError) Reason() string {
 type AccessError struct {
 	Address string // as returned by Redacted
 	Why     string // without the address
+	Code    int    // HTTP status of the server; 0 for none
 	Err     error  // the cause, or nil; may contain credentials
 }
 

@@ -65,7 +65,10 @@ func (r *Run) collect(ctx context.Context, b *batch, api *modelBatches, state wi
 	if stored != nil {
 		return stored
 	}
-	if err != nil {
+	switch {
+	case isGone(err):
+		return r.gone(ctx, b, api, err)
+	case err != nil:
 		return r.passing(ctx, b, err)
 	}
 	if count < state.Made && api.short[b.id]+1 < maxReads {
@@ -190,7 +193,9 @@ func (r *Run) refused(b *batch, api *modelBatches, why *wire.BatchFailed) error 
 		if failed, err = failNamed(tx, b, why.Lines); err != nil {
 			return err
 		}
-		if isReason := b.count == 1 && failed == 0 && !why.Full; isReason {
+		if api.limits.Least > 1 && b.count < 2*api.limits.Least && failed == 0 && !why.Full { // it cannot be divided
+			refuses = true
+		} else if isReason := b.count == 1 && failed == 0 && !why.Full; isReason {
 			accepts, _, err := history(tx, b.model)
 			if refuses = !accepts; err != nil {
 				return err

@@ -31,6 +31,8 @@ type Pass struct {
 	task  string        // the task
 	wave  chan struct{} // the newest one for which the task has waited
 
+	waits, lost atomic.Int64 // calls that have suspended their rows: those that can be answered, and those of lost batches
+
 	mu      sync.Mutex
 	counts  map[[16]byte]uint32 // equal calls so far
 	blocked map[string]bool     // sessions with a suspended row
@@ -93,8 +95,16 @@ func (w *Row) Call() string {
 	return id
 }
 
+// suspendLost suspends the row for a call of a lost batch.
+func (w *Row) suspendLost() error {
+	w.pass.lost.Add(1)
+	w.pass.waits.Add(-1)
+	return w.suspend()
+}
+
 // suspend suspends the row and returns why.
 func (w *Row) suspend() error {
+	w.pass.waits.Add(1)
 	w.suspended.Store(true)
 	w.cancel(ErrSuspended)
 	return ErrSuspended

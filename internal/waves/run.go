@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,6 +29,8 @@ type Run struct {
 	Least int
 	// Settle is how long after a creation that may have succeeded a batch is surely listed.
 	Settle time.Duration
+	// Rebuy is whether the calls of batches that their providers have lost are sent again, although they may have been paid.
+	Rebuy bool
 
 	file *sqlitefile.File[statements]
 
@@ -38,6 +41,7 @@ type Run struct {
 	failed  error                    // why the file is not usable
 	counts  Counts
 	repeats map[string]int // by the ids of calls: how often one that was made at once has failed for a time
+	lost    map[int64]int  // by the ids of batches: the calls without an answer of those that are lost
 }
 
 // Counts is what a run has sent.
@@ -56,13 +60,14 @@ type modelBatches struct {
 	limits wire.BatchLimits
 	least  int           // calls for which a batch is worth waiting
 	short  map[int64]int // how often the results of batches were not complete
+	gone   map[int64]int // how often the provider has said that it does not have a batch
 	busy   int           // how often in succession the provider had no room for a batch, and none of the run was waiting
 }
 
 // New returns the run of a file, without touching it.
 func New(path string) *Run {
 	return &Run{
-		Poll: poll, Settle: 30 * time.Second, apis: map[string]*modelBatches{}, repeats: map[string]int{}, file: newFile(path),
+		Poll: poll, Settle: 30 * time.Second, apis: map[string]*modelBatches{}, repeats: map[string]int{}, lost: map[int64]int{}, file: newFile(path),
 	}
 }
 
@@ -166,28 +171,56 @@ func (r *Run) Few() (map[string]bool, error) {
 	if _, err := r.Waiting(); err != nil { // stores what was noted
 		return nil, err
 	}
+	all, err := r.waitingCalls(0)
+	if err != nil {
+		return nil, err
+	}
+	few := map[string]bool{}
+	for _, w := range all {
+		if api, err := r.api(w.model); err == nil && (w.calls < api.least || w.alike < api.limits.Least) {
+			few[w.model] = true
+			r.report("%s to model %s made at once: a batch has at least %d", textfmt.Count(int64(w.calls), "call"), w.model, api.least)
+		}
+	}
+	return few, nil
+}
+
+// waitingModel is a model with calls that are in no batch.
+type waitingModel struct {
+	model string
+	calls int
+	alike int // the largest number of those that one batch can have
+}
+
+// waitingCalls returns the models with calls that are in no batch, and were sent at least that often.
+func (r *Run) waitingCalls(tries int) (all []waitingModel, err error) {
 	c, err := r.conn()
 	if err != nil {
 		return nil, err
 	}
-	rows, err := c.Read.QueryContext(context.Background(), "SELECT model, count(*) FROM calls WHERE batch IS NULL AND status = 0 GROUP BY model ORDER BY model")
+	rows, err := c.Read.QueryContext(context.Background(), "SELECT model, sum(n), max(n) FROM (SELECT model, count(*) AS n FROM calls WHERE batch IS NULL AND status = 0 AND tries >= ? GROUP BY model, method, head, most) GROUP BY model ORDER BY model", tries)
 	if err != nil {
 		return nil, r.storeError(err)
 	}
 	defer func() { _ = rows.Close() }() // only read
-	few := map[string]bool{}
 	for rows.Next() {
-		var model string
-		var calls int
-		if err := rows.Scan(&model, &calls); err != nil {
+		var w waitingModel
+		if err := rows.Scan(&w.model, &w.calls, &w.alike); err != nil {
 			return nil, r.storeError(err)
 		}
-		if api, err := r.api(model); err == nil && calls < api.least {
-			few[model] = true
-			r.report("%s to model %s made at once: a batch has at least %d", textfmt.Count(int64(calls), "call"), model, api.least)
-		}
+		all = append(all, w)
 	}
-	return few, r.storeError(rows.Err())
+	return all, r.storeError(rows.Err())
+}
+
+// LeastCalls returns how many calls a batch of the models has, at least, by the limits of their providers.
+func (r *Run) LeastCalls() (least int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, api := range r.apis {
+		least = max(least, api.limits.Least)
+	}
+	return least
 }
 
 // Send sends the calls that were noted as batches, waits for their end, and stores the answers. Calls that
@@ -275,15 +308,17 @@ func (r *Run) step(ctx context.Context, detach bool) (waits bool, err error) {
 	return waits, err
 }
 
-// hasMore reports whether calls that were sent have no answer.
+// hasMore reports whether calls that were sent have no answer, and can be in a batch.
 func (r *Run) hasMore() (bool, error) {
-	c, err := r.conn()
-	if err != nil {
-		return false, err
+	batches, err := r.live()
+	if err != nil || len(batches) > 0 {
+		return true, err
 	}
-	var open bool
-	err = c.Read.QueryRowContext(context.Background(), "SELECT EXISTS (SELECT 1 FROM batches WHERE done = 0) OR EXISTS (SELECT 1 FROM calls WHERE batch IS NULL AND status = 0 AND tries > 0)").Scan(&open)
-	return open, r.storeError(err)
+	all, err := r.waitingCalls(1)
+	return slices.ContainsFunc(all, func(w waitingModel) bool {
+		api, unknown := r.api(w.model)
+		return unknown != nil || w.alike >= api.limits.Least
+	}), err
 }
 
 // Waiting returns how many calls were noted and not sent.
@@ -348,7 +383,10 @@ func (r *Run) read(ctx context.Context, b *batch) error {
 		return err
 	}
 	state, err := api.State(ctx, b.remote)
-	if err != nil {
+	switch {
+	case isGone(err):
+		return r.gone(ctx, b, api, err)
+	case err != nil:
 		return r.passing(ctx, b, err)
 	}
 	if state.Word != b.state {

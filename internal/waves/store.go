@@ -41,7 +41,7 @@ func prepare(ctx context.Context, write, read *sql.DB) (s statements, err error)
 		db   *sql.DB
 		text string
 	}{
-		{&s.lookup, read, "SELECT status, answer, at_once FROM calls WHERE id = ?"},
+		{&s.lookup, read, "SELECT status, answer, at_once, coalesce(batch, 0) FROM calls WHERE id = ?"},
 		{&s.note, write, "INSERT INTO calls (id, model, method, head, body, size) VALUES (?, ?, ?, ?, ?, ?)"},
 		{&s.answer, write, "INSERT INTO calls (id, model, method, head, size, status, answer, at_once) VALUES (?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT (id) DO UPDATE SET status = excluded.status, answer = excluded.answer, body = NULL, at_once = 1"},
 		{&s.recorded, read, "SELECT result FROM results WHERE key = ?"},
@@ -104,7 +104,7 @@ func (r *Run) lookup(id string) (a answer, err error) {
 	if err != nil {
 		return a, err
 	}
-	err = c.Statements.lookup.QueryRowContext(context.Background(), id).Scan(&a.status, &a.body, &a.atOnce)
+	err = c.Statements.lookup.QueryRowContext(context.Background(), id).Scan(&a.status, &a.body, &a.atOnce, &a.batch)
 	if errors.Is(err, sql.ErrNoRows) {
 		return a, nil
 	}
@@ -202,7 +202,7 @@ type batch struct {
 	canceled bool
 }
 
-// live returns the batches that have not ended.
+// live returns the batches that have not ended, without those that were lost in this process.
 func (r *Run) live() (all []*batch, err error) {
 	c, err := r.conn()
 	if err != nil {
@@ -220,7 +220,9 @@ func (r *Run) live() (all []*batch, err error) {
 			return nil, r.storeError(err)
 		}
 		b.since = time.UnixMilli(since)
-		all = append(all, &b)
+		if !r.isLost(b.id) {
+			all = append(all, &b)
+		}
 	}
 	return all, r.storeError(rows.Err())
 }
@@ -328,10 +330,12 @@ func (p *planning) divide(tx *sql.Tx, g part, wave int64) (made int, err error) 
 	if err != nil {
 		return 0, err
 	}
-	limits, order, isTrial := p.limits(g.model), "number", refuses && !accepts
+	limits, order := p.limits(g.model), "number"
+	isTrial := refuses && !accepts && limits.Least <= 1
 	if g.most > 0 {
 		limits.Calls = min(limits.Calls, g.most)
 	}
+	limits.Calls = max(limits.Calls, limits.Least)
 	if isTrial {
 		var isOpen bool
 		if err := tx.QueryRowContext(context.Background(), "SELECT EXISTS (SELECT 1 FROM batches WHERE model = ? AND done = 0 AND count = 1)", g.model).Scan(&isOpen); err != nil || isOpen {
@@ -342,7 +346,7 @@ func (p *planning) divide(tx *sql.Tx, g part, wave int64) (made int, err error) 
 	for {
 		limits.Calls = min(limits.Calls, p.left)
 		first, last, count, err := p.prefix(tx, g, limits, order)
-		if err != nil || count == 0 {
+		if err != nil || count == 0 || count < limits.Least {
 			return made, err
 		}
 		added, err := tx.ExecContext(context.Background(), "INSERT INTO batches (wave, name, model, method, head, count, since) VALUES (?, ?, ?, ?, ?, ?, ?)", wave, newName(), g.model, g.method, g.head, count, time.Now().UnixMilli())

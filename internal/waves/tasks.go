@@ -1,6 +1,7 @@
 package waves
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"sync"
@@ -55,8 +56,8 @@ func (t *Tasks) Begin(ctx context.Context, name string) (_ context.Context, end 
 	}
 }
 
-// Send sends waves until all workers have left. An error ends ctx, by stop.
-func (t *Tasks) Send(ctx context.Context, stop func(error)) {
+// Send sends waves until all workers have left. An error ends ctx, by stop; with detach ErrDetached when a wave is sent.
+func (t *Tasks) Send(ctx context.Context, detach bool, stop func(error)) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -71,7 +72,7 @@ func (t *Tasks) Send(ctx context.Context, stop func(error)) {
 		}
 		few, err := t.run.Few()
 		if err == nil && len(few) == 0 {
-			err = t.run.Send(ctx, SendOptions{})
+			err = cmp.Or(t.run.Send(ctx, SendOptions{Detach: detach}), t.run.lostError())
 		}
 		if err != nil {
 			stop(err)

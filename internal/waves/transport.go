@@ -25,11 +25,12 @@ type transport struct {
 func (r *Run) client(name string, m *spec.Model, api wire.Batches, next *http.Client) *http.Client {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	own := &modelBatches{Batches: api, short: map[int64]int{}, limits: api.Limits(), least: r.Least}
+	own := &modelBatches{Batches: api, short: map[int64]int{}, gone: map[int64]int{}, limits: api.Limits(), least: r.Least}
 	if b := m.Batch; b != nil {
 		own.limits.Calls = min(own.limits.Calls, cmp.Or(b.MaxCalls, own.limits.Calls))
 		own.least = cmp.Or(b.MinCalls, own.least)
 	}
+	own.least = max(own.least, own.limits.Least)
 	if r.apis[name] == nil { // otherwise an application with the same models was made before
 		r.apis[name] = own
 	}
@@ -74,6 +75,8 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	case row.pass.last && !found.noted:
 		wire.MarkAtOnce(req.Context())
 		return t.next.RoundTrip(req)
+	case found.noted && t.run.isLost(found.batch):
+		return nil, row.suspendLost()
 	case row.pass.atOnce || row.pass.few[t.model]:
 		return t.callAtOnce(row, c, req)
 	case !found.noted:
@@ -136,9 +139,10 @@ func streams(body []byte) bool {
 
 // answer is what is stored of a call.
 type answer struct {
-	noted  bool // the call is stored
-	status int  // 0 without an answer
-	atOnce bool // no batch has made it
+	noted  bool  // the call is stored
+	batch  int64 // which has it; 0 for none
+	status int   // 0 without an answer
+	atOnce bool  // no batch has made it
 	body   []byte
 }
 

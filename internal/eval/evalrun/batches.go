@@ -112,7 +112,7 @@ func (x *execution) start(ctx context.Context, workers *sync.WaitGroup, n int, r
 	ctx, stop := context.WithCancelCause(ctx)
 	workers.Go(func() {
 		defer stop(nil)
-		tasks.Send(ctx, func(err error) {
+		tasks.Send(ctx, x.config.Detach, func(err error) {
 			x.fail(err)
 			stop(err)
 		})

@@ -60,11 +60,14 @@ metrics:
 }
 
 // batchRun evaluates in batches.
-func batchRun(ctx context.Context, t *testing.T, dir string, cfg evalrun.Config) (*evalrun.Report, error) {
+func batchRun(ctx context.Context, t *testing.T, dir string, cfg evalrun.Config, change ...func(*waves.Run)) (*evalrun.Report, error) {
 	t.Helper()
 	cfg.Path, cfg.Workers, cfg.Journal = filepath.Join(dir, "app.qtype-eval.yaml"), 3, filepath.Join(dir, "r.json"+evalrun.JournalSuffix)
 	cfg.Waves = waves.New(filepath.Join(dir, "r.json"+waves.Suffix))
 	cfg.Waves.Poll, cfg.Waves.Settle = func(int) time.Duration { return time.Millisecond }, time.Millisecond
+	for _, change := range change {
+		change(cfg.Waves)
+	}
 	return qtype.Evaluate(waves.With(ctx, cfg.Waves), cfg)
 }
 
@@ -139,6 +142,51 @@ func TestEvaluate_Batches(t *testing.T) {
 				t.Error(left)
 			}
 		})
+	}
+}
+
+// TestEvaluate_BatchesDetached: a detached evaluation ends when a wave is sent, and later ones find what a whole one does. Calls of a
+// lost batch are made again when the user wants that.
+func TestEvaluate_BatchesDetached(t *testing.T) {
+	serve := func() (*batchtest.Server, string) {
+		server := batchtest.New(3, batchtest.Faults{Polls: 1}, judged)
+		at := httptest.NewServer(server)
+		t.Cleanup(at.Close)
+		return server, batchFolder(t, at.URL)
+	}
+	whole, dir := serve()
+	want, err := batchRun(t.Context(), t, dir, evalrun.Config{})
+	testkit.Must(t, err)
+	paid, _ := whole.Paid()
+	server, dir := serve()
+	ends := 0
+	got, err := batchRun(t.Context(), t, dir, evalrun.Config{Detach: true})
+	for ; errors.Is(err, waves.ErrDetached); ends++ {
+		got, err = batchRun(t.Context(), t, dir, evalrun.Config{Resume: true, Detach: true})
+	}
+	testkit.Must(t, err)
+	wanted, _ := scoresOf(want)
+	found, _ := scoresOf(got)
+	if diff := cmp.Diff(wanted, found); diff != "" || ends < 6 {
+		t.Errorf("%d times detached: %s", ends, diff)
+	}
+	calls, twice := server.Paid()
+	if calls != paid || twice > 0 {
+		t.Errorf("%d calls were paid, %d twice; want %d", calls, twice, paid)
+	}
+	server, dir = serve()
+	if _, err := batchRun(t.Context(), t, dir, evalrun.Config{Detach: true}); !errors.Is(err, waves.ErrDetached) {
+		t.Fatal(err)
+	}
+	server.Lose(false)
+	lost := &waves.LostError{}
+	if _, err := batchRun(t.Context(), t, dir, evalrun.Config{Resume: true}); !errors.As(err, &lost) || lost.Calls != 16 {
+		t.Fatal(err)
+	}
+	got, err = batchRun(t.Context(), t, dir, evalrun.Config{Resume: true}, func(r *waves.Run) { r.Rebuy = true })
+	testkit.Must(t, err)
+	if found, _ = scoresOf(got); !cmp.Equal(wanted, found) {
+		t.Error(cmp.Diff(wanted, found))
 	}
 }
 

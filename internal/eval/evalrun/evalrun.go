@@ -57,6 +57,7 @@ type Config struct {
 	Written       []string       // files that Save writes, which the data may not be; empty names are ignored
 	Resume        bool           // continue an interrupted evaluation
 	Restart       bool           // discard an interrupted evaluation
+	Detach        bool           // with Waves: end with waves.ErrDetached when the batches of a wave are created
 	Waves         *waves.Run     // makes the calls of models in batches of their providers; nil to make them at once. The context of Load has it, too
 	Record        recording.Mode // what is done with calls, if the evaluation file declares recordings
 	Optimize      bool           // the application is optimized: see Open

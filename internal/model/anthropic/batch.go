@@ -205,7 +205,7 @@ func (b *batches) State(ctx context.Context, id string) (wire.BatchState, error)
 // Results reads the results.
 func (b *batches) Results(ctx context.Context, id string, take func(wire.BatchResult) error) error {
 	return b.Exchange(ctx, b.at(http.MethodGet, "/"+url.PathEscape(id)+"/results"), func(resp *http.Response) error {
-		return b.EachLine(ctx, resp, func(line []byte) error { return takeResult(line, take) })
+		return b.EachLine(ctx, resp.Body, func(line []byte) error { return takeResult(line, take) })
 	})
 }
 

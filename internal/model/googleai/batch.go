@@ -237,7 +237,7 @@ func (b *batches) Results(ctx context.Context, id string, take func(wire.BatchRe
 	}
 	r := b.action(http.MethodGet, "download", found.results(), "download", url.Values{"alt": {"media"}})
 	return b.Exchange(ctx, r, func(resp *http.Response) error {
-		return b.EachLine(ctx, resp, func(line []byte) error { return takeResult(line, take) })
+		return b.EachLine(ctx, resp.Body, func(line []byte) error { return takeResult(line, take) })
 	})
 }
 

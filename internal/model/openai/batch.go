@@ -322,7 +322,7 @@ func (b *batches) Results(ctx context.Context, id string, take func(wire.BatchRe
 			continue
 		}
 		err := b.Exchange(ctx, b.at(http.MethodGet, "/files/"+url.PathEscape(file)+"/content", nil), func(resp *http.Response) error {
-			return b.EachLine(ctx, resp, func(line []byte) error { return takeResult(line, take) })
+			return b.EachLine(ctx, resp.Body, func(line []byte) error { return takeResult(line, take) })
 		})
 		if err != nil {
 			return err

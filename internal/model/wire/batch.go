@@ -50,6 +50,7 @@ type Batches interface {
 
 // BatchLimits is how much a batch can have.
 type BatchLimits struct {
+	Least int   // calls; fewer are made at once
 	Calls int   // at most
 	Bytes int64 // of all calls as they are sent
 }
@@ -236,7 +237,7 @@ func (s *Server) Exchange(ctx context.Context, r Exchange, read func(*http.Respo
 		req.Header.Set("User-Agent", httpx.UserAgent())
 	}
 	if s.Authorize != nil {
-		if err := s.Authorize(req, nil); err != nil {
+		if err := s.Authorize(req, r.signed); err != nil {
 			return s.authorizationError(ctx, err)
 		}
 	}
@@ -264,6 +265,8 @@ type Exchange struct {
 	Body        io.Reader   // nil for none
 	Size        int64       // the length of the body
 
+	signed []byte // the body, if it is small: a signature has its digest
+
 	Received func(http.Header) // gets the headers of a successful response; nil for none
 }
 
@@ -274,17 +277,17 @@ func (s *Server) ExchangeJSON(ctx context.Context, r Exchange, body, answer any)
 		if err != nil {
 			return s.requestError(err)
 		}
-		r.Type, r.Body, r.Size = "application/json", bytes.NewReader(text), int64(len(text))
+		r.Type, r.Body, r.Size, r.signed = "application/json", bytes.NewReader(text), int64(len(text)), text
 	}
 	return s.Exchange(ctx, r, func(resp *http.Response) error {
 		return s.whole(ctx, resp, func(raw []byte) error { return json.Unmarshal(raw, answer) })
 	})
 }
 
-// EachLine calls take with each line of a response that has an object in each. Only a line feed ends a line: texts may
+// EachLine calls take with each line of what has an object in each. Only a line feed ends a line: texts may
 // have other separators.
-func (s *Server) EachLine(ctx context.Context, resp *http.Response, take func(line []byte) error) error {
-	from := bufio.NewReaderSize(resp.Body, 64<<10)
+func (s *Server) EachLine(ctx context.Context, in io.Reader, take func(line []byte) error) error {
+	from := bufio.NewReaderSize(in, 64<<10)
 	const mark = "\xef\xbb\xbf" // a byte order mark
 	if first, _ := from.Peek(len(mark)); string(first) == mark {
 		_, _ = from.Discard(len(mark)) // is buffered

@@ -42,6 +42,9 @@ func Deterministic(method string, body []byte) (status int, answer []byte) {
 		}
 		return 200, line(map[string]any{"id": "c", "object": "chat.completion", "model": "m", "choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": finish}},
 			"usage": map[string]any{"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}})
+	case "Converse":
+		return 200, line(map[string]any{"output": map[string]any{"message": map[string]any{"role": "assistant", "content": []any{map[string]any{"text": text}}}}, "stopReason": "end_turn",
+			"usage": map[string]any{"inputTokens": 100, "outputTokens": 10, "totalTokens": 110}})
 	case "/v1/responses":
 		return 200, line(map[string]any{"id": "resp", "object": "response", "status": "completed", "model": "m",
 			"output": []any{map[string]any{"type": "message", "id": "msg", "role": "assistant", "status": "completed", "content": []any{map[string]any{"type": "output_text", "text": text, "annotations": []any{}}}}},
@@ -68,7 +71,7 @@ func Deterministic(method string, body []byte) (status int, answer []byte) {
 		}
 		return 200, line(map[string]any{"candidates": []any{map[string]any{"content": map[string]any{"role": "model", "parts": []any{part}}, "finishReason": "STOP"}},
 			"usageMetadata": map[string]any{"promptTokenCount": 100, "candidatesTokenCount": 10, "totalTokenCount": 110}})
-	case "/v1/messages":
+	case "/v1/messages", "rawPredict":
 		return 200, line(map[string]any{"id": "msg", "type": "message", "role": "assistant", "model": "m", "content": []any{map[string]any{"type": "text", "text": text}},
 			"stop_reason": "end_turn", "usage": map[string]any{"input_tokens": 100, "output_tokens": 10}})
 	}

@@ -3,7 +3,6 @@ package batchtest
 import (
 	"encoding/json"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 )
@@ -29,7 +28,7 @@ func (s *Server) anthropic(w http.ResponseWriter, r *http.Request, path string, 
 		reply(w, 200, map[string]any{"id": id, "type": "message_batch_deleted"})
 	case action == "results":
 		b := s.find(id)
-		_, _ = w.Write(slices.Concat(s.content(b), b.refused)) // the client has gone otherwise
+		s.results(w, b, b.refused...)
 	case action == "cancel":
 		if !s.cancel(s.find(id)) {
 			refuse(w, 400, "invalid_request_error", "the batch has ended")

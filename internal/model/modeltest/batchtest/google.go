@@ -76,7 +76,7 @@ func (s *Server) fileGoogle(w http.ResponseWriter, r *http.Request, id, action s
 	case b == nil || action != "download" || r.URL.Query().Get("alt") != "media":
 		refuseGoogle(w, 400, "INVALID_ARGUMENT", "not a file of results")
 	default:
-		_, _ = w.Write(s.content(b)) // the client has gone otherwise
+		s.results(w, b)
 	}
 }
 

@@ -62,7 +62,8 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request, id string, body []
 		reply(w, 200, map[string]any{"id": id, "object": "file", "deleted": true})
 	case strings.HasSuffix(r.URL.Path, "/content"):
 		if b := s.find(strings.TrimPrefix(id, "out_")); b != nil {
-			content = s.content(b)
+			s.results(w, b)
+			return
 		}
 		_, _ = w.Write(content) // the client has gone otherwise
 	default:

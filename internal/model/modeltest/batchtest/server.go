@@ -54,12 +54,14 @@ type Server struct {
 	made    []string        // the calls that were made at once
 	bodies  map[string]bool // of the calls
 	serial  int
+	remote  Files // nil for those of the server
 	watch   func(r *http.Request)
 }
 
 // batch is a batch.
 type batch struct {
 	id, name, method, input string
+	token, output           string // of a job of Bedrock: its client token, and the address of its answers
 	created                 time.Time
 	calls                   []call
 	looks                   int
@@ -67,6 +69,7 @@ type batch struct {
 	results, refused        []byte
 	betas                   string
 	read                    bool // the results were read
+	lost, emptied           bool // the batch is deleted, or its results are
 	wrong                   int  // of the call for which it is refused; 0 for none
 	format
 }
@@ -145,6 +148,22 @@ func (s *Server) Cancel() {
 	}
 }
 
+// Lose deletes the batches, or only their results, as a person does, or a provider after some time.
+func (s *Server) Lose(onlyResults bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.batches {
+		b.emptied, b.lost = true, !onlyResults
+	}
+}
+
+// LoseFirst deletes the first batch.
+func (s *Server) LoseFirst() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.batches[0].lost = true
+}
+
 // End ends the batches that have not ended.
 func (s *Server) End() {
 	s.mu.Lock()
@@ -159,7 +178,7 @@ func (s *Server) End() {
 // IsCreation reports whether a request creates a batch.
 func IsCreation(r *http.Request) bool {
 	creates := func(end string) bool { return strings.HasSuffix(r.URL.Path, end) }
-	return r.Method == http.MethodPost && slices.ContainsFunc([]string{"/batches", "/batch/jobs", ":batchGenerateContent"}, creates)
+	return r.Method == http.MethodPost && slices.ContainsFunc([]string{"/batches", "/batch/jobs", ":batchGenerateContent", "/model-invocation-job", "/batchPredictionJobs"}, creates)
 }
 
 // Betas returns the features that the headers of the batches name.
@@ -212,6 +231,9 @@ func (s *Server) handler(r *http.Request) (answer func(w http.ResponseWriter, r 
 		{"/v1/messages/batches", []string{""}, s.anthropic},
 		{"/v1/batch", []string{"/jobs"}, s.mistral},
 		{"/v1", []string{"/files", "/batches"}, s.openai},
+		{"/model-invocation-job", []string{""}, s.bedrock},
+		{"/bucket", []string{"/"}, s.bucket},
+		{vertexJobs, []string{""}, s.vertex},
 		{"/v1beta", []string{"/files", "/batches"}, s.google},
 		{"/upload/v1beta", []string{"/files"}, s.google},
 		{"/download/v1beta", []string{"/files"}, s.google},
@@ -230,8 +252,11 @@ func (s *Server) handler(r *http.Request) (answer func(w http.ResponseWriter, r 
 
 // methodOf returns the method of a call that is made at once, without what a cloud has before it.
 func methodOf(path string) string {
-	if _, method, found := strings.Cut(path, ":"); found {
-		return method
+	if _, method, found := strings.Cut(path, ":"); found && !strings.HasPrefix(path, "/model/") {
+		return strings.Replace(strings.Replace(method, "streamRawPredict", "rawPredict", 1), "streamGenerateContent", "generateContent", 1)
+	}
+	if strings.HasSuffix(path, "/converse") || strings.HasSuffix(path, "/converse-stream") {
+		return "Converse"
 	}
 	if i := strings.Index(path, "/chat/completions"); i >= 0 {
 		path = path[i:]
@@ -271,7 +296,7 @@ func (s *Server) newID(kind string) string {
 
 func (s *Server) find(id string) *batch {
 	for _, b := range s.batches {
-		if b.id == id {
+		if b.id == id && !b.lost {
 			return b
 		}
 	}
@@ -280,7 +305,7 @@ func (s *Server) find(id string) *batch {
 
 // page returns the batches of a page of two, newest first, after that with an id.
 func (s *Server) page(after string) (page []*batch, more bool) {
-	all := slices.Clone(s.batches)
+	all := slices.DeleteFunc(slices.Clone(s.batches), func(b *batch) bool { return b.lost })
 	slices.Reverse(all)
 	if after != "" {
 		all = all[slices.IndexFunc(all, func(b *batch) bool { return b.id == after })+1:]
@@ -338,7 +363,7 @@ func (s *Server) look(b *batch) {
 
 // end makes the calls of a batch, as far as they are made.
 func (s *Server) end(b *batch) {
-	if b.method == "generateContent" && s.expires(b) { // without results
+	if b.method == "generateContent" && b.unmade == nil && s.expires(b) { // without results
 		b.state = "expired"
 		return
 	}
@@ -359,7 +384,7 @@ func (s *Server) end(b *batch) {
 		_, answer := s.Answer(b.method, b.calls[0].body)
 		b.results = append(b.results, b.line("unknown", 200, answer)...)
 	}
-	if b.method == "/v1/messages" || b.method == "generateContent" { // all results are in one file
+	if b.method == "/v1/messages" || b.method == "generateContent" || b.output != "" { // all results are in one file
 		b.results, b.refused = append(b.results, b.refused...), nil
 	}
 	if s.faults.Mark {
@@ -368,6 +393,15 @@ func (s *Server) end(b *batch) {
 	if s.faults.CutOff {
 		b.results = append(b.results, `{"custom_id":"half`...)
 	}
+}
+
+// results answers with the results of a batch.
+func (s *Server) results(w http.ResponseWriter, b *batch, more ...byte) {
+	if b.emptied {
+		refuse(w, 404, "not_found_error", "the results are gone")
+		return
+	}
+	_, _ = w.Write(slices.Concat(s.content(b), more)) // the client has gone otherwise
 }
 
 // content returns the results of a batch.
