@@ -155,7 +155,7 @@ type RateLimit struct {
 	MaxWait Duration `yaml:"max_wait" default:"10m" validate:"gt=0"`
 }
 
-// ModelBatch configures the batches of a provider, in which runs with --batch make the calls of a model.
+// ModelBatch configures the batches of a provider, in which runs and evaluations with --batch make the calls of a model. Others, and servers, ignore it.
 type ModelBatch struct {
 	Positioned
 	// Enabled is whether calls are made in batches; without, they are made at once, at the normal price.
@@ -164,6 +164,10 @@ type ModelBatch struct {
 	MaxCalls int `yaml:"max_calls" validate:"gt=0"`
 	// MinCalls is the number of calls for which a batch is worth waiting: fewer are made at once, at the normal price. The default is 1, and 20 with --batch=auto.
 	MinCalls int `yaml:"min_calls" validate:"gt=0"`
+	// Bucket is the folder of a bucket for the calls and answers of batches: s3://bucket/folder for aws-bedrock and gs://bucket/folder for gcp-vertex, which require it. The files stay there.
+	Bucket string `yaml:"bucket"`
+	// Role is the ARN of the IAM role by which aws-bedrock reads and writes the bucket.
+	Role string `yaml:"role"`
 }
 
 // CircuitBreaker configures when a server that fails is not called for a time. Models of one server share it.
@@ -301,7 +305,38 @@ func (m *Model) Conflict() (key, problem string) {
 			return "base_url", fmt.Sprintf("base_url of %s must have no path", row.Name)
 		}
 	}
+	if problem := m.Batch.conflict(row); problem != "" {
+		return "batch", problem
+	}
 	return m.headersConflict(row)
+}
+
+// conflict returns why a provider cannot have the batches of a model; empty if it can.
+func (b *ModelBatch) conflict(row Provider) string {
+	needs := row.BatchBucket
+	switch {
+	case b == nil || !slices.Contains(row.ModelKeys, "batch"): // another rule reports it
+		return ""
+	case needs == nil && b.Bucket != "":
+		return fmt.Sprintf("batches of %s have no bucket", row.Name)
+	case (needs == nil || !needs.Role) && b.Role != "":
+		return fmt.Sprintf("batches of %s have no role", row.Name)
+	case needs == nil || !b.Enabled && b.Bucket == "":
+		return ""
+	case !needs.isFolder(b.Bucket):
+		return fmt.Sprintf("batches of %s need a bucket: expected an address such as %sbucket/folder", row.Name, needs.Scheme)
+	case needs.Role && !strings.HasPrefix(b.Role, "arn:"):
+		return fmt.Sprintf("batches of %s need a role: expected the ARN of the IAM role that reads and writes the bucket", row.Name)
+	case b.MaxCalls > 0 && b.MaxCalls < needs.LeastCalls:
+		return fmt.Sprintf("max_calls is %d: a batch of %s has at least %d calls", b.MaxCalls, row.Name, needs.LeastCalls)
+	}
+	return ""
+}
+
+// isFolder reports whether an address is that of a bucket, or of a folder in one.
+func (n *BatchBucket) isFolder(address string) bool {
+	rest, ok := strings.CutPrefix(address, n.Scheme)
+	return ok && rest != "" && !strings.HasPrefix(rest, "/") && !strings.ContainsAny(rest, "?#%\\ ") && !slices.Contains(strings.Split(rest, "/"), "..")
 }
 
 // headersConflict is the part of Conflict about headers.

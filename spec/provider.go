@@ -25,10 +25,18 @@ type Provider struct {
 	Tools              bool           // its chat models can call tools
 	Embeddings         bool           // it has embedding models
 	BatchEmbeddings    bool           // its batches can have calls of embedding models
+	BatchBucket        *BatchBucket   // what its batches need of a bucket; nil if they need none
 	EmbeddingProtocols []string       // forms of requests to its embedding models, one of which the catalogue must have for a model_id; empty for any name
 	NoChat             bool           // it has no chat models
 	Caching            *PromptCaching // how it caches prompts; nil if it does not, or if its rules are unknown
 	Forms              []string       // forms of structured output that its protocol has besides prompt: schema, json_object
+}
+
+// BatchBucket is what the batches of a provider need of a bucket.
+type BatchBucket struct {
+	Scheme     string // of its address, with ://
+	Role       bool   // a role that reads and writes it
+	LeastCalls int    // of a batch
 }
 
 // ClientKind is how calls reach a provider.
@@ -127,7 +135,7 @@ func providerRows() []Provider {
 			BaseURL: "https://api.anthropic.com", BaseURLEnv: "ANTHROPIC_BASE_URL", BaseURLDoc: "the address before `/v1/messages`",
 		},
 		{
-			Name: "aws-bedrock", Doc: "Amazon Bedrock", Client: NativeClient, EmbeddingProtocols: []string{"titan", "nova", "cohere", "cohere-v4"}, Caching: &PromptCaching{Minimum: 1024, Block: 1, Writes: true}, Forms: forms[:1], Tools: true, Embeddings: true,
+			Name: "aws-bedrock", Doc: "Amazon Bedrock", Client: NativeClient, ModelKeys: []string{"batch"}, BatchBucket: &BatchBucket{Scheme: "s3://", Role: true, LeastCalls: 100}, EmbeddingProtocols: []string{"titan", "nova", "cohere", "cohere-v4"}, Caching: &PromptCaching{Minimum: 1024, Block: 1, Writes: true}, Forms: forms[:1], Tools: true, Embeddings: true,
 			Key: CloudIdentity, KeyEnv: []string{"AWS_BEARER_TOKEN_BEDROCK"}, Auths: append([]string{"aws"}, keys...),
 			BaseURL: "https://bedrock-runtime.REGION.amazonaws.com", BaseURLEnv: "AWS_ENDPOINT_URL_BEDROCK_RUNTIME", BaseURLDoc: "the address before `/model`, such as that of a VPC endpoint",
 		},
@@ -137,7 +145,7 @@ func providerRows() []Provider {
 			BaseURL: "https://RESOURCE.openai.azure.com", BaseURLEnv: "AZURE_OPENAI_ENDPOINT", BaseURLDoc: "the endpoint of the resource, before `/openai`; required without the variable",
 		},
 		{
-			Name: "gcp-vertex", Doc: "Google Vertex AI: Gemini, and Anthropic's models", Client: NativeClient, Forms: forms, Tools: true, Embeddings: true,
+			Name: "gcp-vertex", Doc: "Google Vertex AI: Gemini, and Anthropic's models", Client: NativeClient, ModelKeys: []string{"batch"}, BatchBucket: &BatchBucket{Scheme: "gs://"}, Forms: forms, Tools: true, Embeddings: true,
 			Key: CloudIdentity, Auths: []string{"vertex", "bearer_token"},
 			BaseURL: "https://REGION-aiplatform.googleapis.com", BaseURLEnv: "GOOGLE_VERTEX_BASE_URL", BaseURLDoc: "the address before `/v1/projects`",
 		},

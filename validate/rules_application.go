@@ -170,6 +170,9 @@ func (p *ruleContext) checkParts(n spec.Node) {
 	switch n := n.(type) {
 	case spec.ModelEntity:
 		p.need(n, parts.Provider, n.Base().Provider, "provider")
+		if b := n.Base().Batch; b != nil {
+			p.needAddress(n, b.Bucket, "batch")
+		}
 	case *spec.Store:
 		if _, known := p.doc.Language.StoreType(n.Type); known { // the loader reports an unknown type
 			p.need(n, parts.Store, n.Type, "type")

@@ -153,10 +153,10 @@ func (b *bucket) explain(key string, err error) error {
 	case gcerrors.Code(err) == gcerrors.NotFound, status == http.StatusNotFound:
 		return &remotefs.NotFoundError{Address: address}
 	case b.anonymous != "" && (status == http.StatusForbidden || status == http.StatusUnauthorized):
-		return &remotefs.AccessError{Address: address, Why: fmt.Sprintf("the server answered %d %s; the request had no credentials, because none of %s were found",
+		return &remotefs.AccessError{Address: address, Code: status, Why: fmt.Sprintf("the server answered %d %s; the request had no credentials, because none of %s were found",
 			status, http.StatusText(status), b.anonymous)}
 	case b.detail(err) != "":
-		return &remotefs.AccessError{Address: address, Why: httpx.SingleLine(b.detail(err), 200), Err: err}
+		return &remotefs.AccessError{Address: address, Code: status, Why: httpx.SingleLine(b.detail(err), 200), Err: err}
 	case status != 0:
 		return &remotefs.StatusError{Address: address, Code: status}
 	}

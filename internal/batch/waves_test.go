@@ -778,8 +778,8 @@ func TestRun_BatchesUnknown(t *testing.T) {
 	t.Setenv("GOOGLE_CLOUD_PROJECT", "p")
 	for model, want := range map[string]string{
 		"provider: ollama, model_id: llama":              "first (ollama)",
-		"provider: gcp-vertex, model_id: gemini-3-flash": "first (gcp-vertex: its batches need a bucket, which is not supported)",
-		"provider: aws-bedrock, model_id: amazon.nova":   "first (aws-bedrock: its batches need a bucket, which is not supported)",
+		"provider: gcp-vertex, model_id: gemini-3-flash": "first (gcp-vertex: its batch has no bucket)",
+		"provider: aws-bedrock, model_id: amazon.nova":   "first (aws-bedrock: its batch has no bucket)",
 	} {
 		t.Run(model, func(t *testing.T) {
 			t.Chdir(t.TempDir())

@@ -89,10 +89,18 @@ func vertexConfig(_ spec.Model, c wire.Config) googleai.VertexConfig {
 // vertexChat makes a model of Google or of Anthropic, by its name.
 func vertexChat(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
 	config := vertexConfig(m, c)
-	if modelparams.VertexChat(m.Name()) == modelparams.VertexMessages {
-		return anthropic.NewVertex(anthropic.Config{Config: c, Cache: m.PromptCache}, config.Path("anthropic"))
+	if p := publisher(m); p == "anthropic" {
+		return anthropic.NewVertex(anthropic.Config{Config: c, Cache: m.PromptCache}, config.Path(p))
 	}
 	return googleai.NewVertex(config)
+}
+
+// publisher returns the publisher of a model in Vertex AI.
+func publisher(m spec.Model) string {
+	if modelparams.VertexChat(m.Name()) == modelparams.VertexMessages {
+		return "anthropic"
+	}
+	return "google"
 }
 
 // azureAccount adds a token of a Microsoft identity to calls, unless there is an API key.

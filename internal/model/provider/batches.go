@@ -2,11 +2,14 @@ package provider
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/internal/model/wire"
+	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -17,8 +20,14 @@ var batchPolicy = model.CallPolicy{MaxAttempts: 1}
 // useBatches makes the calls of a model in batches if the options want that, and reports whether they are. A
 // model that only streams is called at once.
 func (c *client) useBatches(m *spec.Model, opts Options) (bool, error) {
-	if opts.Batches == nil || c.batches == nil || m.Batch != nil && !m.Batch.Enabled || c.config.Info.Known != nil && c.config.Info.Known.Streaming == catalogue.StreamsAlways {
+	if opts.Batches == nil || c.batches == nil || m.Batch != nil && !m.Batch.Enabled || lacksBucket(m) || c.config.Info.Known != nil && c.config.Info.Known.Streaming == catalogue.StreamsAlways {
 		return false, nil
+	}
+	if m.Batch != nil && m.Batch.Bucket != "" {
+		if err := errors.Join(opts.Policy.Write(m.Batch.Bucket), opts.Policy.Read(m.Batch.Bucket)); err != nil {
+			return false, fmt.Errorf("model %s: %w", m.ID, err)
+		}
+		c.config.Files = &remotefs.Client{Buckets: opts.Buckets}
 	}
 	api, err := c.batches(*m, c.config)
 	if err != nil {
@@ -29,6 +38,18 @@ func (c *client) useBatches(m *spec.Model, opts Options) (bool, error) {
 	return true, nil
 }
 
+// lacksBucket reports whether the batches of a model need a bucket that it does not name.
+func lacksBucket(m *spec.Model) bool {
+	row, _ := m.ProviderRow()
+	return row.BatchBucket != nil && (m.Batch == nil || m.Batch.Bucket == "")
+}
+
+// leastCalls returns how many calls a batch of a model has, at least.
+func leastCalls(m spec.Model) int {
+	row, _ := m.ProviderRow()
+	return row.BatchBucket.LeastCalls
+}
+
 // WhyAtOnce returns why calls of a model are made at once although its provider has batches; empty for other models.
 func WhyAtOnce(m spec.ModelEntity) string {
 	base := m.Base()
@@ -37,9 +58,11 @@ func WhyAtOnce(m spec.ModelEntity) string {
 	known, _ := base.Known()
 	switch made := core()[base.Provider]; {
 	case made.batches == nil:
-		return made.atOnce
+		return ""
 	case base.Batch != nil && !base.Batch.Enabled:
 		return "its batch is not enabled"
+	case lacksBucket(base):
+		return "its batch has no bucket"
 	case known != nil && known.Streaming == catalogue.StreamsAlways:
 		return "it only streams"
 	case embeds && !row.BatchEmbeddings:
@@ -59,7 +82,7 @@ func HasBatches(m spec.ModelEntity, clients Clients) bool {
 	_, embeds := m.(*spec.EmbeddingModel)
 	known, _ := base.Known()
 	row, _ := base.ProviderRow()
-	return made.batches != nil && (base.Batch == nil || base.Batch.Enabled) && (row.BatchEmbeddings || !embeds) && (known == nil || known.Streaming != catalogue.StreamsAlways)
+	return made.batches != nil && (base.Batch == nil || base.Batch.Enabled) && !lacksBucket(base) && (row.BatchEmbeddings || !embeds) && (known == nil || known.Streaming != catalogue.StreamsAlways)
 }
 
 // batched returns the usage of a call in a batch.

@@ -38,13 +38,9 @@ type Client struct {
 	chat       func(spec.Model, wire.Config, time.Duration) (model.Chat, error) // nil where the provider has no chat models
 	embedder   func(spec.Model, wire.Config) (model.Embedder, error)            // nil where the provider has no embedding models
 	batches    func(spec.Model, wire.Config) (wire.Batches, error)              // of chat models; nil where the provider has no batches
-	atOnce     string                                                           // why calls are made at once although the provider has batches; empty for others
 	account    accountFinder                                                    // finds the identity and the address in a cloud; nil for providers with keys only
 	envBaseURL func(text string) string                                         // reads the provider's variable of the base URL; nil where that is a URL
 }
-
-// needsBucket is why calls to clouds are made at once.
-const needsBucket = "its batches need a bucket, which is not supported"
 
 // Own returns the client of a provider of another module. A function is nil where the provider has no models of its kind.
 func Own(chat func(model.Connection) (model.Chat, error), embedder func(model.Connection) (model.Embedder, error)) Client {
@@ -89,10 +85,14 @@ func Core() Clients {
 		}, account: azureAccount},
 		"gcp-vertex": {chat: vertexChat, embedder: func(m spec.Model, c wire.Config) (model.Embedder, error) {
 			return googleai.NewVertexEmbedder(vertexConfig(m, c))
-		}, account: googleAccount, atOnce: needsBucket},
+		}, account: googleAccount, batches: func(m spec.Model, c wire.Config) (wire.Batches, error) {
+			return googleai.NewVertexBatches(googleai.VertexBatchConfig{VertexConfig: vertexConfig(m, c), Folder: m.Batch.Bucket, Publisher: publisher(m)})
+		}},
 		"aws-bedrock": {chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
 			return bedrock.New(bedrock.ChatConfig{Config: c, Cache: m.PromptCache})
-		}, embedder: func(_ spec.Model, c wire.Config) (model.Embedder, error) { return bedrock.NewEmbedder(c) }, account: awsAccount, atOnce: needsBucket},
+		}, embedder: func(_ spec.Model, c wire.Config) (model.Embedder, error) { return bedrock.NewEmbedder(c) }, account: awsAccount, batches: func(m spec.Model, c wire.Config) (wire.Batches, error) {
+			return bedrock.NewBatches(bedrock.BatchConfig{Config: c, Folder: m.Batch.Bucket, Role: m.Batch.Role, Least: leastCalls(m)})
+		}},
 		"google-ai": {chat: plain(googleai.New), embedder: embeddingsAt("v1beta", "openai"), batches: plainBatches(googleai.NewBatches)},
 		"mistral":   {chat: plain(openai.NewMistral), embedder: embeddings, batches: plainBatches(openai.NewMistralBatches)},
 		"ollama": {

@@ -18,6 +18,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/model/wire"
 	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/internal/parts"
+	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
@@ -42,6 +43,8 @@ type Options struct {
 	// Batches returns the HTTP client of a model whose calls are made in batches by its provider; nil to make them
 	// at once. next makes the calls that batches do not have.
 	Batches func(m *spec.Model, api wire.Batches, next *http.Client) *http.Client
+
+	Buckets remotefs.Buckets // the services of the buckets that batches need; nil for none
 
 	Flex bool // requests the tier flex for chat models that have it: cheaper answers, which may take minutes
 
