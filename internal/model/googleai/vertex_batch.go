@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/model/wire"
@@ -191,7 +192,7 @@ func (b *vertexBatches) Results(ctx context.Context, id string, take func(wire.B
 }
 
 // errorCode finds the code in the status of a line, such as `Bad Request: {"error": {"code": 400, …}}`.
-var errorCode = regexp.MustCompile(`"code":\s*(\d+)`)
+var errorCode = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"code":\s*(\d+)`) })
 
 // takeVertexResult reads a line of results. One that cannot be read, such as the last one of a file that was cut
 // off, is no result.
@@ -213,7 +214,7 @@ func takeVertexResult(line []byte, take func(wire.BatchResult) error) error {
 	switch {
 	case message != "" && message != "null":
 		result.Status = http.StatusInternalServerError
-		if code := errorCode.FindStringSubmatch(message); code != nil {
+		if code := errorCode().FindStringSubmatch(message); code != nil {
 			number, _ := strconv.Atoi(code[1]) // digits
 			result.Status = statusOf(number)
 		}
