@@ -327,8 +327,8 @@ func (b *ModelBatch) conflict(row Provider) string {
 		return fmt.Sprintf("batches of %s need a bucket: expected an address such as %sbucket/folder", row.Name, needs.Scheme)
 	case needs.Role && !strings.HasPrefix(b.Role, "arn:"):
 		return fmt.Sprintf("batches of %s need a role: expected the ARN of the IAM role that reads and writes the bucket", row.Name)
-	case b.MaxCalls > 0 && b.MaxCalls < needs.LeastCalls:
-		return fmt.Sprintf("max_calls is %d: a batch of %s has at least %d calls", b.MaxCalls, row.Name, needs.LeastCalls)
+	case b.MaxCalls > 0 && b.MaxCalls < needs.LeastCalls, b.MinCalls > 0 && b.MinCalls < needs.LeastCalls:
+		return fmt.Sprintf("min_calls and max_calls: a batch of %s has at least %d calls", row.Name, needs.LeastCalls)
 	}
 	return ""
 }

@@ -74,7 +74,8 @@ func (s *Server) NoFile(address string) error {
 
 // fileError returns an error of a file in the form of those of a server.
 func (s *Server) fileError(ctx context.Context, err error) error {
-	e := s.newError(err.Error())
+	e := s.newError(err.Error()) // has the address
+	e.Endpoint = ""
 	missing, isMissing := errors.AsType[*remotefs.NotFoundError](err)
 	status, hasStatus := errors.AsType[*remotefs.StatusError](err)
 	access, isAccess := errors.AsType[*remotefs.AccessError](err)
