@@ -198,7 +198,10 @@ func (r *Run) waitingCalls(tries int) (all []waitingModel, err error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := c.Read.QueryContext(context.Background(), "SELECT model, sum(n), max(n) FROM (SELECT model, count(*) AS n FROM calls WHERE batch IS NULL AND status = 0 AND tries >= ? GROUP BY model, method, head, most) GROUP BY model ORDER BY model", tries)
+	rows, err := c.Read.QueryContext(context.Background(), `
+SELECT model, sum(n), max(n) FROM (
+  SELECT model, count(*) AS n FROM calls WHERE batch IS NULL AND status = 0 AND tries >= ? GROUP BY model, method, head, most
+) GROUP BY model ORDER BY model`, tries)
 	if err != nil {
 		return nil, r.storeError(err)
 	}

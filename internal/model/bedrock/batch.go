@@ -94,7 +94,8 @@ func (b *batches) Create(ctx context.Context, batch *wire.Batch) (string, error)
 			"inputDataConfig":  map[string]any{"s3InputDataConfig": map[string]string{"s3Uri": file, "s3InputFormat": "JSONL"}},
 			"outputDataConfig": map[string]any{"s3OutputDataConfig": map[string]string{"s3Uri": b.folder.Address}},
 		}, &made)
-		if failure, ok := errors.AsType[*model.Error](err); ok && failure.Code == "ServiceQuotaExceededException" { // with a status of 400: too many jobs wait
+		failure, ok := errors.AsType[*model.Error](err)
+		if ok && failure.Code == "ServiceQuotaExceededException" { // with a status of 400: too many jobs wait
 			failure.Status, failure.Temporary = http.StatusTooManyRequests, true
 		}
 		if err == nil && made.ARN == "" {

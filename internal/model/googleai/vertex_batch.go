@@ -98,8 +98,10 @@ func (b *vertexBatches) Create(ctx context.Context, batch *wire.Batch) (string, 
 		modelName := b.Info.Name[strings.LastIndexByte(b.Info.Name, '/')+1:]
 		err := b.ExchangeJSON(ctx, b.at(http.MethodPost, ""), map[string]any{
 			"displayName": name, "model": "publishers/" + b.config.Publisher + "/models/" + modelName,
-			"inputConfig":  map[string]any{"instancesFormat": "jsonl", "gcsSource": map[string]any{"uris": []string{file}}},
-			"outputConfig": map[string]any{"predictionsFormat": "jsonl", "gcsDestination": map[string]string{"outputUriPrefix": b.folder.Address + name}},
+			"inputConfig": map[string]any{"instancesFormat": "jsonl", "gcsSource": map[string]any{"uris": []string{file}}},
+			"outputConfig": map[string]any{
+				"predictionsFormat": "jsonl", "gcsDestination": map[string]string{"outputUriPrefix": b.folder.Address + name},
+			},
 		}, &made)
 		if err == nil && made.Name == "" {
 			err = b.BatchError("the answer to the creation of a batch has no name")

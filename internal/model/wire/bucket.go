@@ -22,7 +22,9 @@ func NewBatchFolder(s *Server, address string) BatchFolder {
 }
 
 // Upload writes the calls of a batch to a file, each by format, and returns its address. It replaces a file of that name.
-func (f BatchFolder) Upload(ctx context.Context, name string, b *Batch, format func(buf []byte, n int, c BatchCall) []byte) (address string, err error) {
+func (f BatchFolder) Upload(
+	ctx context.Context, name string, b *Batch, format func(buf []byte, n int, c BatchCall) []byte,
+) (address string, err error) {
 	address = f.Address + name
 	out, err := f.server.Files.Create(ctx, address)
 	if err != nil {

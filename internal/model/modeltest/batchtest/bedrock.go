@@ -87,7 +87,8 @@ func (s *Server) createJob(w http.ResponseWriter, body []byte) {
 			} `json:"s3OutputDataConfig"`
 		} `json:"outputDataConfig"`
 	}
-	isValid := json.Unmarshal(body, &in) == nil && jobName.MatchString(in.Name) && jobToken.MatchString(in.Token) && roleARN.MatchString(in.Role) && in.Model != "" && in.Type == "Converse" &&
+	isValid := json.Unmarshal(body, &in) == nil && jobName.MatchString(in.Name) && jobToken.MatchString(in.Token) &&
+		roleARN.MatchString(in.Role) && in.Model != "" && in.Type == "Converse" &&
 		in.Input.S3.Format == "JSONL" && strings.HasSuffix(in.Input.S3.URI, ".jsonl") && strings.HasPrefix(in.Output.S3.URI, "s3://")
 	file, exists := s.load(in.Input.S3.URI)
 	if !isValid || !exists {
@@ -105,8 +106,12 @@ func (s *Server) createJob(w http.ResponseWriter, body []byte) {
 	}
 	s.serial++
 	unmade := func(string, int, []byte) []byte { return nil } // a job has no lines of records that it has not made
-	b := &batch{id: fmt.Sprintf("arn:aws:bedrock:us-east-1:111122223333:model-invocation-job/%012d", s.serial), name: in.Name, token: in.Token, method: in.Type, format: format{line: bedrockLine, unmade: unmade}}
-	b.output = strings.TrimSuffix(in.Output.S3.URI, "/") + fmt.Sprintf("/%012d/%s.out", s.serial, in.Input.S3.URI[strings.LastIndexByte(in.Input.S3.URI, '/')+1:])
+	b := &batch{
+		id:   fmt.Sprintf("arn:aws:bedrock:us-east-1:111122223333:model-invocation-job/%012d", s.serial),
+		name: in.Name, token: in.Token, method: in.Type, format: format{line: bedrockLine, unmade: unmade},
+	}
+	base := in.Input.S3.URI[strings.LastIndexByte(in.Input.S3.URI, '/')+1:]
+	b.output = strings.TrimSuffix(in.Output.S3.URI, "/") + fmt.Sprintf("/%012d/%s.out", s.serial, base)
 	seen := map[string]bool{}
 	for text := range strings.Lines(string(file)) {
 		var l struct {
@@ -137,8 +142,13 @@ func (s *Server) deliver(b *batch) {
 
 // bedrockJob returns a job as Bedrock does.
 func (s *Server) bedrockJob(b *batch) map[string]any {
-	words := map[string]string{"in_progress": "InProgress", "completed": "Completed", "cancelled": "Stopped", "expired": "Expired", "failed": "Failed"}
-	made := map[string]any{"jobArn": b.id, "jobName": b.name, "status": words[b.state], "submitTime": b.created.UTC().Format(time.RFC3339Nano), "totalRecordCount": len(b.calls)}
+	words := map[string]string{
+		"in_progress": "InProgress", "completed": "Completed", "cancelled": "Stopped", "expired": "Expired", "failed": "Failed",
+	}
+	made := map[string]any{
+		"jobArn": b.id, "jobName": b.name, "status": words[b.state], "totalRecordCount": len(b.calls),
+		"submitTime": b.created.UTC().Format(time.RFC3339Nano),
+	}
 	if b.state == "failed" {
 		made["message"] = fmt.Sprintf("the job contains less records (%d) than the required minimum of: %d", len(b.calls), leastRecords)
 	}
@@ -153,5 +163,6 @@ func bedrockLine(id string, status int, answer []byte) []byte {
 	if status == 200 {
 		return line(map[string]any{"recordId": id, "modelInput": map[string]any{}, "modelOutput": json.RawMessage(answer)})
 	}
-	return line(map[string]any{"recordId": id, "modelInput": map[string]any{}, "error": map[string]any{"errorCode": status, "errorMessage": "refused"}})
+	failed := map[string]any{"errorCode": status, "errorMessage": "refused"}
+	return line(map[string]any{"recordId": id, "modelInput": map[string]any{}, "error": failed})
 }

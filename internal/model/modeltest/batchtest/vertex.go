@@ -71,7 +71,8 @@ func (s *Server) createVertex(w http.ResponseWriter, body []byte) {
 			} `json:"gcsDestination"`
 		} `json:"outputConfig"`
 	}
-	isValid := json.Unmarshal(body, &in) == nil && in.Name != "" && strings.HasPrefix(in.Model, "publishers/") && in.Input.Format == "jsonl" && in.Output.Format == "jsonl" &&
+	isValid := json.Unmarshal(body, &in) == nil && in.Name != "" && strings.HasPrefix(in.Model, "publishers/") &&
+		in.Input.Format == "jsonl" && in.Output.Format == "jsonl" &&
 		len(in.Input.Source.URIs) == 1 && strings.HasPrefix(in.Output.Destination.Prefix, "gs://")
 	if !isValid {
 		refuseGoogle(w, 400, "INVALID_ARGUMENT", "not a job")
@@ -81,7 +82,10 @@ func (s *Server) createVertex(w http.ResponseWriter, body []byte) {
 	isClaude := strings.HasPrefix(in.Model, "publishers/anthropic/")
 	s.serial++
 	unmade := func(string, int, []byte) []byte { return nil }
-	b := &batch{id: fmt.Sprintf("projects/p/locations/us-central1/batchPredictionJobs/%d", s.serial), name: in.Name, method: "generateContent", format: format{line: vertexLine("key"), unmade: unmade}}
+	b := &batch{
+		id:   fmt.Sprintf("projects/p/locations/us-central1/batchPredictionJobs/%d", s.serial),
+		name: in.Name, method: "generateContent", format: format{line: vertexLine("key"), unmade: unmade},
+	}
 	if isClaude {
 		b.method, b.line = "rawPredict", vertexLine("custom_id")
 	}
@@ -110,8 +114,13 @@ func (s *Server) createVertex(w http.ResponseWriter, body []byte) {
 
 // vertexJob returns a job as Vertex AI does.
 func (s *Server) vertexJob(b *batch) map[string]any {
-	words := map[string]string{"in_progress": "RUNNING", "completed": "SUCCEEDED", "cancelled": "CANCELLED", "expired": "EXPIRED", "failed": "FAILED"}
-	made := map[string]any{"name": b.id, "displayName": b.name, "state": "JOB_STATE_" + words[b.state], "createTime": b.created.UTC().Format(time.RFC3339Nano)}
+	words := map[string]string{
+		"in_progress": "RUNNING", "completed": "SUCCEEDED", "cancelled": "CANCELLED", "expired": "EXPIRED", "failed": "FAILED",
+	}
+	made := map[string]any{
+		"name": b.id, "displayName": b.name, "state": "JOB_STATE_" + words[b.state],
+		"createTime": b.created.UTC().Format(time.RFC3339Nano),
+	}
 	if b.state == "completed" {
 		made["completionStats"] = map[string]string{"successfulCount": strconv.Itoa(strings.Count(string(b.results), "\n"))}
 	}
@@ -127,6 +136,7 @@ func vertexLine(key string) func(id string, status int, answer []byte) []byte {
 		if status == 200 {
 			return line(map[string]any{key: id, "status": "", "request": map[string]any{}, "response": json.RawMessage(answer)})
 		}
-		return line(map[string]any{key: id, "status": fmt.Sprintf(`Bad Request: {"error": {"code": %d, "message": "refused"}}`, status), "request": map[string]any{}, "response": map[string]any{}})
+		failed := fmt.Sprintf(`Bad Request: {"error": {"code": %d, "message": "refused"}}`, status)
+		return line(map[string]any{key: id, "status": failed, "request": map[string]any{}, "response": map[string]any{}})
 	}
 }
