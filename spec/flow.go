@@ -17,7 +17,7 @@ type Flow struct {
 	Interface *FlowInterface `yaml:"interface"`
 	// Allow lists who may call the flow on a server: names of API keys, users as "user:NAME", and roles as "role:NAME". Without it every caller may; an empty list allows no caller.
 	Allow []string `yaml:"allow"`
-	// Feedback requests ratings of the flow's answers; it needs telemetry.
+	// Feedback requests ratings of the flow's answers; it needs a memory or telemetry.
 	Feedback Feedback `yaml:"feedback"`
 	// Table describes how a file with the flow's rows is read (-I, and the data of evaluations) where its name and content do not tell.
 	Table *Table `yaml:"table"`

@@ -21,7 +21,12 @@ func feedbackNeedsTelemetry() rule {
 		if f.Feedback == nil || p.here.app == nil || mayHaveTelemetry(p.here.app) || mayHaveTelemetry(p.doc.Application) {
 			return
 		}
-		p.list.Add(p.reportAt(placeOf(f, "feedback"), "the feedback of flow %q needs a telemetry sink", f.ID).
+		for step := range f.Plan().All() {
+			if step.Conversation() != nil {
+				return
+			}
+		}
+		p.list.Add(p.reportAt(placeOf(f, "feedback"), "the feedback of flow %q needs a memory or a telemetry sink", f.ID).
 			WithHint("add telemetry: to the application %q", p.here.app.ID))
 	})}
 }

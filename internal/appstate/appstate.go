@@ -24,6 +24,7 @@ const (
 	Newest     = "newest-session" // empty; see NewestID
 	Inputs     = "input"          // values of session inputs; see OfFlow
 	Responses  = "response"       // the newest one of OpenAI's Responses API; see OfFlow
+	Ratings    = "feedback"       // of users on turns, by the stored conversation
 	Quotas     = "quota"          // calls and tokens in a minute, by a digest of the credentials
 	Budgets    = "budget"         // what a run has spent, by its id
 	Cache      = "cache"          // results of steps
@@ -32,8 +33,11 @@ const (
 
 // Kinds returns all kinds.
 func Kinds() []string {
-	return []string{Runs, Unfinished, Sessions, Newest, Inputs, Responses, Quotas, Budgets, Cache, Probe}
+	return append(OfSessions(), Runs, Unfinished, Quotas, Budgets, Cache, Probe)
 }
+
+// OfSessions returns the kinds that are derived from sessions, whose ids begin with that of the session or its user.
+func OfSessions() []string { return []string{Sessions, Newest, Inputs, Responses, Ratings} }
 
 // OfFlow returns the id of a record of a flow in a stored session. All those of a session begin
 // with OfFlow(session, ""), and all those of a user with the prefix of the sessions of the user.
@@ -87,7 +91,7 @@ func ReadSession(ctx context.Context, app store.Application, session string) (s 
 
 // HasSessions reports whether the application has any record that is derived from a session.
 func HasSessions(ctx context.Context, app store.Application) (bool, error) {
-	for _, kind := range []string{Sessions, Inputs, Responses} {
+	for _, kind := range OfSessions() {
 		for _, err := range app.Records(kind).List(ctx, store.RecordQuery{Limit: 1}) {
 			return err == nil, err
 		}
@@ -96,7 +100,7 @@ func HasSessions(ctx context.Context, app store.Application) (bool, error) {
 }
 
 // ForgetSession deletes what the server derived from a stored session: its title, its place
-// in the list, its inputs and its responses. Its runs stay until they expire.
+// in the list, its inputs, its responses and the feedback. Its runs stay until they expire.
 func ForgetSession(ctx context.Context, app store.Application, session string) error {
 	s, version, err := ReadSession(ctx, app, session)
 	var failed *memory.StoreError
@@ -114,7 +118,7 @@ func ForgetSession(ctx context.Context, app store.Application, session string) e
 			return err
 		}
 	}
-	return app.Records(Sessions).Delete(ctx, session)
+	return errors.Join(app.Records(Ratings).Delete(ctx, session), app.Records(Sessions).Delete(ctx, session))
 }
 
 // DeleteAll deletes the records whose ids have a prefix.

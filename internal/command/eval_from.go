@@ -6,10 +6,12 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/qtype-dev/qtype/internal/appstate"
 	"github.com/qtype-dev/qtype/internal/apptest/conversation"
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/cli/appflags"
@@ -17,7 +19,6 @@ import (
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
@@ -30,6 +31,7 @@ type evalFromCommand struct {
 	input  string
 	since  time.Duration
 	limit  int
+	rated  string // up, down or any; empty for all conversations
 	output string
 }
 
@@ -40,13 +42,17 @@ func newEvalFrom(s *cli.Streams) *cobra.Command {
 		Short: "Make a data set of stored conversations",
 		Long: `Writes a row for each turn of stored conversations: the session, the turn, the question,
 and in the column expected what the model answered. Of conversations with equal questions
-only the first is written. Secrets are written as ***.`,
+only the first is written. Secrets are written as ***. The feedback of users is in the columns
+feedback and comment; an answer that was rated down is in rejected in place of expected.`,
 		Example: `  qtype eval from app.qtype.yaml -i '{"customer": "c-014"}' -o rows2.jsonl
   qtype eval from app.qtype.yaml -i '{"customer": "c-014"}' --since 24h --limit 100`,
 		Args: cli.Arguments("a document: qtype eval from APP"), ValidArgsFunction: cli.YAMLFiles,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := cli.CheckUser(c.Flags()); err != nil {
 				return err
+			}
+			if !slices.Contains([]string{"", "up", "down", "any"}, e.rated) {
+				return terminal.Usagef("--feedback is up, down or any, not %q", e.rated)
 			}
 			if e.limit < 0 || e.since < 0 {
 				return terminal.Usagef("--limit and --since must be positive")
@@ -58,6 +64,7 @@ only the first is written. Secrets are written as ***.`,
 	f.StringVarP(&e.Memory, "memory", "m", "", "`ID` of the memory (default: the only one)")
 	f.StringVar(&e.User, "user", "", "only the sessions of this `USER`")
 	f.DurationVar(&e.since, "since", 0, "only sessions that were used in the last `TIME`, such as 24h")
+	f.StringVar(&e.rated, "feedback", "", "only conversations with this `FEEDBACK` of a user, up to the last turn that has it: up, down or any")
 	f.IntVar(&e.limit, "limit", 0, "the most `SESSIONS` (default: all)")
 	f.StringVarP(&e.flow, "flow", "f", "", "`ID` of the flow (default: the first one that uses the memory)")
 	f.StringVarP(&e.input, "input", "i", "", "other inputs of the flow, for all rows: a `JSON` object")
@@ -94,6 +101,16 @@ func (e *evalFromCommand) make(ctx context.Context, path string) (err error) {
 	return err
 }
 
+// wanted returns the rows of a conversation up to the last one with the feedback that is wanted.
+func (e *evalFromCommand) wanted(rows []*conversation.Row) []*conversation.Row {
+	for i, r := range slices.Backward(rows) {
+		if e.rated == "" || r.Feedback != nil && (e.rated == "any" || e.rated == string(r.Feedback.Verdict)) {
+			return rows[:i+1]
+		}
+	}
+	return nil
+}
+
 // collect adds the rows of the sessions.
 func (e *evalFromCommand) collect(ctx context.Context, app *runtime.App, d *conversation.DataSet) error {
 	m, err := e.Open(app)
@@ -104,7 +121,7 @@ func (e *evalFromCommand) collect(ctx context.Context, app *runtime.App, d *conv
 	if err != nil {
 		return err
 	}
-	filter := memory.SessionFilter{SessionQuery: store.SessionQuery{Limit: e.limit}}
+	filter := memory.SessionFilter{}
 	if e.User != "" {
 		filter.Prefix = memory.UserPrefix(e.User)
 	}
@@ -120,13 +137,27 @@ func (e *evalFromCommand) collect(ctx context.Context, app *runtime.App, d *conv
 		if s.Messages == 0 {
 			continue // it has shared values only
 		}
+		given, err := appstate.ReadFeedback(ctx, app.State(), m.ID, s.Session)
+		if err != nil {
+			return err
+		}
 		turns, err := conversation.Read(m.History(ctx, s.Session), 0, redact)
 		if err != nil {
 			fmt.Fprintf(e.Err, "warning: session %s is left out: %s\n", terminal.Clean(s.Session), err)
 			continue
 		}
-		if err := d.Add(source.Rows(redact(s.Session), s.LastSaid, turns)); err != nil {
+		for _, f := range given {
+			f.Explanation = redact(f.Explanation)
+		}
+		rows := e.wanted(source.Rows(redact(s.Session), s.LastSaid, turns, given))
+		if len(rows) == 0 {
+			continue
+		}
+		if err := d.Add(rows); err != nil {
 			return err
+		}
+		if d.Sessions == e.limit {
+			break
 		}
 	}
 	if replaced := typed.Summary(); replaced != "" {

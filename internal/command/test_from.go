@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/appstate"
 	"github.com/qtype-dev/qtype/internal/apptest"
 	"github.com/qtype-dev/qtype/internal/apptest/conversation"
 	"github.com/qtype-dev/qtype/internal/cli"
@@ -66,7 +67,7 @@ that do not change the result are left out.`,
 	f.StringVarP(&t.Memory, "memory", "m", "", "`ID` of the memory (default: the only one)")
 	f.StringVarP(&t.Session, "session", "s", "", "`ID` of the session (default: the only one)")
 	f.StringVar(&t.User, "user", "", "`USER` to whom the session belongs")
-	f.Int64Var(&t.turn, "turn", 0, "number of the turn that is tested, `N` (default: the last one)")
+	f.Int64Var(&t.turn, "turn", 0, "number of the turn that is tested, `N` (default: the newest one that its user has rated down, or the last one)")
 	f.StringVarP(&t.flow, "flow", "f", "", "`ID` of the flow (default: the first one that uses the memory)")
 	f.StringVarP(&t.input, "input", "i", "", "other inputs of the flow: a `JSON` object")
 	f.StringArrayVar(&t.expect, "expect", nil, "what the last turn should have: an `EXPRESSION` over the outputs of the flow")
@@ -104,7 +105,7 @@ func (t *testFromCommand) make(ctx context.Context, path string) (err error) {
 // of makes the test of a session.
 func (t *testFromCommand) of(ctx context.Context, app *runtime.App, m memoryview.Memory, session, path, file string) error {
 	typed := &conversation.Typed{}
-	turns, err := conversation.Read(m.History(ctx, session), t.turn, func(text string) string { return typed.Redact(app.Redactor().String(text)) })
+	turns, err := t.turns(ctx, app, m, session, func(text string) string { return typed.Redact(app.Redactor().String(text)) })
 	if err != nil {
 		return fmt.Errorf("session %s: %w", session, err)
 	}
@@ -120,6 +121,26 @@ func (t *testFromCommand) of(ctx context.Context, app *runtime.App, m memoryview
 		fmt.Fprintf(t.Err, "replaced in the conversation: %s\n", replaced)
 	}
 	return nil
+}
+
+// turns returns the turns of a session up to the one that is tested: by default that which its user has rated down last, or else the last one.
+func (t *testFromCommand) turns(ctx context.Context, app *runtime.App, m memoryview.Memory, session string, redact func(string) string) ([]*conversation.Turn, error) {
+	if t.turn == 0 {
+		given, err := appstate.ReadFeedback(ctx, app.State(), m.ID, m.Conversation(session))
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range slices.Backward(given) {
+			if f.Verdict != appstate.Down {
+				continue
+			}
+			if turns, err := conversation.Read(m.History(ctx, session), f.Turn, redact); err == nil { // else it was rewound
+				fmt.Fprintf(t.Err, "turn %d is tested, which its user has rated down%s\n", f.Turn, strings.TrimRight(": "+terminal.Clean(redact(f.Explanation)), ": "))
+				return turns, nil
+			}
+		}
+	}
+	return conversation.Read(m.History(ctx, session), t.turn, redact)
 }
 
 // testMaker makes the tests that test from writes, of conversations of a server.

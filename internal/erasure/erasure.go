@@ -111,15 +111,14 @@ func (r *Receipt) memories(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// server deletes what the server has of the user: records of sessions, inputs,
-// responses and runs.
+// server deletes what the server has of the user: records of sessions and runs.
 func (r *Receipt) server(ctx context.Context, cfg Config) error {
 	state := cfg.App.State()
 	if state.Store == nil {
 		return nil
 	}
 	r.Searched = append(r.Searched, "state of the server")
-	for _, kind := range []string{appstate.Sessions, appstate.Newest, appstate.Inputs, appstate.Responses} {
+	for _, kind := range appstate.OfSessions() {
 		if err := r.records(ctx, state.Records(kind), kind, memory.UserPrefix(cfg.User)); err != nil {
 			return err
 		}

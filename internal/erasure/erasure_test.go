@@ -69,6 +69,7 @@ func TestUser(t *testing.T) {
 		a.put(t, appstate.Newest, user+"/0000000000000000/1", "session", "{}")
 		a.put(t, appstate.Inputs, appstate.OfFlow(user+"/1", "main"), "x", "1")
 		a.put(t, appstate.Responses, appstate.OfFlow(user+"/1", "main"), "newest", "1")
+		a.put(t, appstate.Ratings, user+"/1", "chat:1", "{}")
 		a.put(t, appstate.Runs, "run-of-"+user, "request", `{"id":"r","owner":"`+user+`","session":"`+user+`/1","created":"2026-01-01T00:00:00Z"}`)
 		a.put(t, appstate.Unfinished, "run-of-"+user, "x", "1")
 	}
@@ -81,8 +82,8 @@ func TestUser(t *testing.T) {
 
 	receipt, err := erasure.User(t.Context(), erasure.Config{App: a, User: "ada", Journals: []string{folder}})
 	testkit.Must(t, err)
-	want := []string{"chat ad/1", "chat ada", "chat ada%2F/1", "chat adam/1", "run run-of-bob", "unfinished-run run-of-bob", "session bob/1", "newest-session bob/0000000000000000/1",
-		"input " + appstate.OfFlow("bob/1", "main"), "response " + appstate.OfFlow("bob/1", "main")}
+	want := []string{"chat ad/1", "chat ada", "chat ada%2F/1", "chat adam/1", "session bob/1", "newest-session bob/0000000000000000/1",
+		"input " + appstate.OfFlow("bob/1", "main"), "response " + appstate.OfFlow("bob/1", "main"), "feedback bob/1", "run run-of-bob", "unfinished-run run-of-bob"}
 	if got := a.left(t); !slices.Equal(got, want) {
 		t.Errorf("the store has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -91,7 +92,7 @@ func TestUser(t *testing.T) {
 		kinds = append(kinds, one.Kind+" "+one.ID)
 	}
 	if want := []string{"session ada/2", "session ada/1", "shared ada/", "server session ada/1", "server newest-session ada/0000000000000000/1",
-		"server input " + appstate.OfFlow("ada/1", "main"), "server response " + appstate.OfFlow("ada/1", "main"), "run run-by-session", "run run-of-ada"}; !slices.Equal(kinds, want) {
+		"server input " + appstate.OfFlow("ada/1", "main"), "server response " + appstate.OfFlow("ada/1", "main"), "server feedback ada/1", "run run-by-session", "run run-of-ada"}; !slices.Equal(kinds, want) {
 		t.Errorf("the receipt lists %q, want %q", kinds, want)
 	}
 	slices.Sort(receipt.Journals)

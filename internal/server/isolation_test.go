@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"encoding/base64"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -53,12 +54,13 @@ func TestApplications_OneDatabase(t *testing.T) {
 			serve := func(id string) *testServer {
 				s, err := open()
 				testkit.Must(t, err)
-				app, err := qtype.Open(t.Context(), changedApp(t, "id: desk", "id: "+id), qtype.WithStore(s))
+				app, err := qtype.Open(t.Context(), changedApp(t, "id: desk", "id: "+id, "description: Talks with the user.", "feedback: {type: thumbs, explanation: true}"), qtype.WithStore(s))
 				testkit.Must(t, err)
 				t.Cleanup(func() { _ = app.Close(context.Background()) })
 				return serveApp(t, app, server.Options{})
 			}
 			own, other := serve("prod"), serve("staging")
+			checkFeedback(t, own, other)
 			checkConversations(t, own, other)
 			checkRequests(t, own, other)
 			checkRuns(t, own, other, func() *testServer { return serve("prod") })
@@ -94,6 +96,63 @@ func checkConversations(t *testing.T, own, other *testServer) {
 	own.post("/flows/greet", `{"message": "Hello", "language": "Frisian"}`, "X-Session-Id", "g")
 	if got := other.post("/flows/greet", `{"message": "Hello"}`, "X-Session-Id", "g"); got.status != http.StatusUnprocessableEntity {
 		t.Errorf("inputs of the session: %+v", got)
+	}
+}
+
+// checkFeedback: feedback belongs to a turn of one application, the newest of a turn counts, and it is deleted with the session.
+func checkFeedback(t *testing.T, own, other *testServer) {
+	t.Helper()
+	given := func(s *testServer) string {
+		var session struct{ Feedback []*appstate.Feedback }
+		s.do("GET", "/sessions/f", "").into(t, &session)
+		var all []string
+		for _, f := range session.Feedback {
+			all = append(all, fmt.Sprint(f.Turn, " ", f.Label(), " ", f.Explanation))
+		}
+		return strings.Join(all, ", ")
+	}
+	say := func(s *testServer) string {
+		return s.post("/flows/talk/stream", chatOf("f", "Hello")).header.Get("X-Run-Id")
+	}
+	rate := func(s *testServer, run string, up bool, why string, want int) {
+		t.Helper()
+		body := fmt.Sprintf(`{"run": %q, "feedback": {"type": "thumbs", "value": %v, "explanation": %q}}`, run, up, why)
+		if got := s.post("/feedback", body); got.status != want {
+			t.Errorf("%s: %+v", body, got)
+		}
+	}
+	first, second := say(own), say(own)
+	say(other)
+	rate(own, second, true, "right", http.StatusOK)
+	rate(own, first, true, "fast", http.StatusOK)
+	rate(own, first, false, "wrong", http.StatusOK)
+	rate(other, first, false, "not mine", http.StatusNotFound)
+	rate(own, "", true, "", http.StatusNotFound)
+	rate(own, first, false, strings.Repeat("x", 20_000), http.StatusUnprocessableEntity)
+	if got := given(own); got != "2 up right, 1 down wrong" {
+		t.Errorf("the feedback: %s", got)
+	}
+	if got := given(other); got != "" {
+		t.Errorf("the feedback of the other application: %s", got)
+	}
+	other.do("DELETE", "/sessions/f", "")
+	if got := given(own); got != "2 up right, 1 down wrong" {
+		t.Errorf("after the other application has deleted its session of the same id: %s", got)
+	}
+	own.do("DELETE", "/sessions/f", "")
+	for h, err := range own.own.App().State().Records(appstate.Ratings).List(t.Context(), store.RecordQuery{}) {
+		t.Errorf("left of the session: %+v, %v", h, err)
+	}
+	rate(own, first, false, "too late", http.StatusNotFound)
+	say(own)
+	for body, want := range map[string]int{`"session": "f", "turn": 1`: http.StatusOK, `"session": "f", "turn": 2`: http.StatusNotFound, `"session": "f", "turn": -1`: http.StatusNotFound,
+		`"session": "f", "turn": 1, "memory": "none"`: http.StatusNotFound, `"session": "none", "turn": 1`: http.StatusNotFound} {
+		if got := own.post("/feedback", `{"run": "of another server", `+body+`, "feedback": {"type": "thumbs", "value": false}}`); got.status != want {
+			t.Errorf("%s: %+v", body, got)
+		}
+	}
+	if got := given(own); got != "1 down " {
+		t.Errorf("the feedback by the turn: %s", got)
 	}
 }
 

@@ -2,16 +2,13 @@ package server
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/server/access"
-	"github.com/qtype-dev/qtype/internal/server/host"
 	"github.com/qtype-dev/qtype/internal/server/problem"
-	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/internal/telemetry"
 	"github.com/qtype-dev/qtype/steps"
 )
@@ -118,85 +115,4 @@ func (s *Server) getTrace(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	writeJSON(w, http.StatusOK, out)
-}
-
-// feedbackBody is the body of POST /feedback.
-type feedbackBody struct {
-	SpanID      string           `json:"span_id"`
-	TraceID     string           `json:"trace_id"`
-	Run         string           `json:"run"`
-	Explanation string           `json:"explanation"`
-	Feedback    telemetry.Answer `json:"feedback"`
-}
-
-// postFeedback answers POST /feedback.
-func (s *Server) postFeedback(w http.ResponseWriter, r *http.Request) {
-	if err := s.acceptFeedback(w, r); err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	writeJSON(w, http.StatusOK, map[string]string{"status": "success", "message": "Feedback submitted successfully"})
-}
-
-func (s *Server) acceptFeedback(w http.ResponseWriter, r *http.Request) error {
-	g := s.current.Load()
-	if g.feedback == nil {
-		return problem.New(http.StatusNotFound, "no_feedback", "the telemetry of the application accepts no feedback")
-	}
-	if err := host.RequireJSON(r); err != nil {
-		return err
-	}
-	body, err := host.ReadBody(w, r)
-	if err != nil {
-		return err
-	}
-	var b feedbackBody
-	if err := schema.DecodeBody(body, &b, false); err != nil {
-		return err
-	}
-	if b.Feedback.Explanation == "" {
-		b.Feedback.Explanation = b.Explanation
-	}
-	flow, err := s.ratedFlow(r.Context(), g, &b)
-	if err != nil {
-		return err
-	}
-	return feedbackProblem(g.feedback.Send(r.Context(), flow.Spec.Feedback, b.TraceID, b.SpanID, b.Feedback))
-}
-
-// ratedFlow returns the flow that feedback is about: that of its run, or of the run of
-// its trace.
-func (s *Server) ratedFlow(ctx context.Context, g *generation, b *feedbackBody) (*schema.Flow, error) {
-	p := access.PrincipalOf(ctx)
-	run, err := s.runs.Find(ctx, g.App, p.Name, b.Run)
-	if err != nil {
-		return nil, err
-	}
-	if run != nil {
-		return g.Flow(p, run.Flow.ID)
-	}
-	// A client of QType (Python) sends no run: the answer must fit one of the flows.
-	var problemOf error = problem.New(http.StatusUnprocessableEntity, "invalid_feedback", "no flow of the application collects feedback")
-	for _, f := range g.Flows {
-		if f.Spec.Feedback == nil || !access.Allowed(f.Spec, p) {
-			continue
-		}
-		if problemOf = telemetry.CheckFeedback(f.Spec.Feedback, b.Feedback); problemOf == nil {
-			return f, nil
-		}
-	}
-	return nil, feedbackProblem(problemOf)
-}
-
-// feedbackProblem returns the problem of feedback that was not accepted.
-func feedbackProblem(err error) error {
-	var invalid *telemetry.FeedbackError
-	var sink *telemetry.SinkError
-	switch {
-	case errors.As(err, &invalid):
-		return schema.Invalid([]problem.Field{{Pointer: "/feedback/" + invalid.Field, Detail: invalid.Problem}})
-	case errors.As(err, &sink):
-		return problem.New(http.StatusBadGateway, "feedback_not_stored", "the telemetry did not accept the feedback")
-	}
-	return err
 }

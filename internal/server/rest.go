@@ -68,6 +68,7 @@ func (s *Server) runFlow(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
+	w.Header().Set("X-Run-Id", run.ID)
 	if c.named || c.flow.Conversational() {
 		session, _ := c.principal.ClientSession(run.Session) // that of an earlier request with the key
 		w.Header().Set("X-Session-Id", session)

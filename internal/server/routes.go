@@ -217,7 +217,7 @@ func (s *Server) getApp(w http.ResponseWriter, r *http.Request) {
 	a, p := s.current.Load(), access.PrincipalOf(r.Context())
 	doc := a.App.Spec()
 	out := appBody{ID: doc.ID, Description: doc.Description, Version: s.opts.Version, Flows: len(a.IDs(p)), Authentication: "none",
-		Simulated: simulated(a, p), ReloadError: s.reload.Load(), Features: map[string]bool{"batch": true, "traces": s.recorder != nil, "feedback": a.feedback != nil, "tests": s.opts.Test != nil}}
+		Simulated: simulated(a, p), ReloadError: s.reload.Load(), Features: map[string]bool{"batch": true, "traces": s.recorder != nil, "feedback": a.acceptsFeedback(), "tests": s.opts.Test != nil}}
 	if s.opts.Access != nil {
 		out.Authentication = s.opts.Access.Authentication()
 	}

@@ -11,19 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/appstate"
 	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 )
-
-// Answer is feedback of a user on an answer.
-type Answer struct {
-	Type        string   `json:"type"`                  // thumbs, rating or category
-	Value       *bool    `json:"value,omitempty"`       // thumbs: up or down
-	Score       *float64 `json:"score,omitempty"`       // rating: a whole number from 1 to the scale
-	Categories  []string `json:"categories,omitempty"`  // category: the chosen labels
-	Explanation string   `json:"explanation,omitempty"` // the reason; empty for none
-}
 
 // maxExplanation is the maximum length of an explanation in bytes.
 const maxExplanation = 10_000
@@ -58,7 +50,7 @@ func (e *SinkError) Unwrap() error { return e.Err }
 
 // CheckFeedback returns a *FeedbackError if an answer does not fit the configuration
 // of a flow, or if the flow collects no feedback.
-func CheckFeedback(configured spec.Feedback, a Answer) error {
+func CheckFeedback(configured spec.Feedback, a appstate.Answer) error {
 	if configured == nil {
 		return &FeedbackError{"type", "the flow collects no feedback"}
 	}
@@ -79,7 +71,7 @@ func CheckFeedback(configured spec.Feedback, a Answer) error {
 // feedbackKind checks one kind of feedback.
 type feedbackKind struct {
 	explains func(spec.Feedback) bool
-	check    func(spec.Feedback, Answer) error
+	check    func(spec.Feedback, appstate.Answer) error
 }
 
 // feedbackKinds is the table of the kinds of feedback.
@@ -89,21 +81,21 @@ var feedbackKinds = map[string]feedbackKind{
 	"category": newFeedbackKind(func(f *spec.CategoryFeedback) bool { return f.Explanation }, checkCategory),
 }
 
-func newFeedbackKind[F spec.Feedback](explains func(F) bool, check func(F, Answer) error) feedbackKind {
+func newFeedbackKind[F spec.Feedback](explains func(F) bool, check func(F, appstate.Answer) error) feedbackKind {
 	return feedbackKind{
 		explains: func(f spec.Feedback) bool { return explains(f.(F)) },
-		check:    func(f spec.Feedback, a Answer) error { return check(f.(F), a) },
+		check:    func(f spec.Feedback, a appstate.Answer) error { return check(f.(F), a) },
 	}
 }
 
-func checkThumbs(_ *spec.ThumbsFeedback, a Answer) error {
+func checkThumbs(_ *spec.ThumbsFeedback, a appstate.Answer) error {
 	if a.Value == nil {
 		return &FeedbackError{"value", "it is missing; expected true or false"}
 	}
 	return nil
 }
 
-func checkRating(f *spec.RatingFeedback, a Answer) error {
+func checkRating(f *spec.RatingFeedback, a appstate.Answer) error {
 	if a.Score == nil {
 		return &FeedbackError{"score", "it is missing"}
 	}
@@ -113,7 +105,7 @@ func checkRating(f *spec.RatingFeedback, a Answer) error {
 	return nil
 }
 
-func checkCategory(f *spec.CategoryFeedback, a Answer) error {
+func checkCategory(f *spec.CategoryFeedback, a appstate.Answer) error {
 	switch {
 	case len(a.Categories) == 0:
 		return &FeedbackError{"categories", "none is chosen"}
@@ -140,7 +132,7 @@ type rating struct {
 }
 
 // newRating converts an answer that was checked.
-func newRating(trace, span string, a Answer) rating {
+func newRating(trace, span string, a appstate.Answer) rating {
 	r := rating{trace: trace, span: span, score: a.Score, explanation: a.Explanation, label: strings.Join(a.Categories, ", ")}
 	switch {
 	case a.Value != nil && *a.Value:
@@ -153,6 +145,21 @@ func newRating(trace, span string, a Answer) rating {
 		r.label = fmt.Sprint(*a.Score)
 	}
 	return r
+}
+
+// Verdict returns whether an answer that was checked is positive: a thumb, or a rating above or below the middle of the scale.
+func Verdict(configured spec.Feedback, a appstate.Answer) appstate.Verdict {
+	middle := 0.5
+	if f, ok := configured.(*spec.RatingFeedback); ok {
+		middle = float64(f.Scale+1) / 2
+	}
+	switch score := newRating("", "", a).score; {
+	case score != nil && *score > middle:
+		return appstate.Up
+	case score != nil && *score < middle:
+		return appstate.Down
+	}
+	return ""
 }
 
 // rater sends feedback to a provider.
@@ -183,7 +190,7 @@ func NewFeedback(app *runtime.App, service string) (*Feedback, error) {
 // Send checks an answer against the configuration of a flow and stores it with the span
 // of the run. Errors are a *FeedbackError for an invalid answer or id, and a *SinkError if
 // the provider did not accept it.
-func (f *Feedback) Send(ctx context.Context, configured spec.Feedback, traceID, spanID string, a Answer) error {
+func (f *Feedback) Send(ctx context.Context, configured spec.Feedback, traceID, spanID string, a appstate.Answer) error {
 	if err := CheckFeedback(configured, a); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/appstate"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/telemetry"
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -51,7 +52,7 @@ func TestCheckFeedback(t *testing.T) {
 		{thumbs, `{"type": "thumbs", "value": true, "explanation": "` + strings.Repeat("x", 10_001) + `"}`, "feedback: explanation: it is longer than 10000 bytes"},
 	}
 	for _, tt := range tests {
-		var a telemetry.Answer
+		var a appstate.Answer
 		testkit.Must(t, json.Unmarshal([]byte(tt.answer), &a))
 		err := telemetry.CheckFeedback(tt.configured, a)
 		if fmt.Sprint(err) != tt.want && (err != nil || tt.want != "") {
@@ -87,21 +88,21 @@ func TestFeedback_Providers(t *testing.T) {
 	tests := map[string]struct {
 		declared   string
 		configured spec.Feedback
-		answer     telemetry.Answer
+		answer     appstate.Answer
 		path       string
 		header     [2]string
 		body       string
 	}{
-		"Phoenix": {`telemetry: {id: t, endpoint: "%s/v1/traces", args: {api_key: k}}`, thumbs, telemetry.Answer{Type: "thumbs", Value: &up},
+		"Phoenix": {`telemetry: {id: t, endpoint: "%s/v1/traces", args: {api_key: k}}`, thumbs, appstate.Answer{Type: "thumbs", Value: &up},
 			"/v1/span_annotations?sync=true", [2]string{"Authorization", "Bearer k"},
 			`{"data":[{"annotator_kind":"HUMAN","name":"user_feedback","result":{"label":"👍","score":1},"span_id":"0123456789abcdef"}]}`},
-		"Langfuse rating": {`telemetry: {id: t, provider: Langfuse, endpoint: "%s", args: {public_key: pk, secret_key: sk}}`, stars, telemetry.Answer{Type: "rating", Score: &score},
+		"Langfuse rating": {`telemetry: {id: t, provider: Langfuse, endpoint: "%s", args: {public_key: pk, secret_key: sk}}`, stars, appstate.Answer{Type: "rating", Score: &score},
 			"/api/public/scores", [2]string{"Authorization", "Basic cGs6c2s="},
 			`{"dataType":"NUMERIC","name":"user_feedback","observationId":"0123456789abcdef","traceId":"0123456789abcdef0123456789abcdef","value":4}`},
-		"Langfuse categories": {`telemetry: {id: t, provider: Langfuse, endpoint: "%s", args: {public_key: pk, secret_key: sk}}`, categories, telemetry.Answer{Type: "category", Categories: []string{"right", "slow"}},
+		"Langfuse categories": {`telemetry: {id: t, provider: Langfuse, endpoint: "%s", args: {public_key: pk, secret_key: sk}}`, categories, appstate.Answer{Type: "category", Categories: []string{"right", "slow"}},
 			"/api/public/scores", [2]string{"Authorization", "Basic cGs6c2s="},
 			`{"dataType":"CATEGORICAL","name":"user_feedback","observationId":"0123456789abcdef","traceId":"0123456789abcdef0123456789abcdef","value":"right, slow"}`},
-		"Arize": {`telemetry: {id: t, provider: Arize, endpoint: "http://127.0.0.1:1", args: {space_id: s, api_key: k, api_endpoint: "%s", project_id: p1}}`, stars, telemetry.Answer{Type: "rating", Score: &score},
+		"Arize": {`telemetry: {id: t, provider: Arize, endpoint: "http://127.0.0.1:1", args: {space_id: s, api_key: k, api_endpoint: "%s", project_id: p1}}`, stars, appstate.Answer{Type: "rating", Score: &score},
 			"/v2/spans/annotate", [2]string{"Authorization", "Bearer k"},
 			`{"annotations":[{"record_id":"0123456789abcdef","values":[{"label":"4","name":"user_feedback","score":4}]}],"project_id":"p1"}`},
 	}
@@ -127,7 +128,7 @@ func TestFeedback_Providers(t *testing.T) {
 func TestFeedback_Errors(t *testing.T) {
 	f, err := telemetry.NewFeedback(open(t, withTelemetry(`telemetry: {id: t, endpoint: "http://user:geheim@%s"}`, servertest.Refused(t))), "")
 	testkit.Must(t, err)
-	up := telemetry.Answer{Type: "thumbs", Value: new(bool)}
+	up := appstate.Answer{Type: "thumbs", Value: new(bool)}
 	for _, ids := range [][2]string{{"x", spanID}, {traceID, "x"}, {traceID, "0000000000000000"}, {strings.ToUpper(traceID), spanID}} {
 		err := f.Send(t.Context(), thumbs, ids[0], ids[1], up)
 		if _, ok := errors.AsType[*telemetry.FeedbackError](err); !ok {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/appstate"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/telemetry"
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -110,7 +111,7 @@ func checkPhoenixFeedback(t *testing.T, base, document, trace, span string) {
 	f, err := telemetry.NewFeedback(open(t, document), "")
 	testkit.Must(t, err)
 	up := true
-	testkit.Must(t, f.Send(t.Context(), thumbs, trace, span, telemetry.Answer{Type: "thumbs", Value: &up, Explanation: "nice"}))
+	testkit.Must(t, f.Send(t.Context(), thumbs, trace, span, appstate.Answer{Type: "thumbs", Value: &up, Explanation: "nice"}))
 	var page struct {
 		Data []struct {
 			SpanID        string `json:"span_id"`
@@ -131,7 +132,7 @@ func checkPhoenixFeedback(t *testing.T, base, document, trace, span string) {
 	if a.SpanID != span || a.Name != "user_feedback" || a.AnnotatorKind != "HUMAN" || a.Result.Label != "👍" || a.Result.Score != 1 || a.Result.Explanation != "nice" {
 		t.Errorf("the annotation is %+v", a)
 	}
-	err = f.Send(t.Context(), thumbs, trace, "00000000000000ff", telemetry.Answer{Type: "thumbs", Value: &up})
+	err = f.Send(t.Context(), thumbs, trace, "00000000000000ff", appstate.Answer{Type: "thumbs", Value: &up})
 	var failed *telemetry.SinkError
 	if !errors.As(err, &failed) || failed.Status != http.StatusNotFound || failed.Provider != "Phoenix" {
 		t.Errorf("feedback on an unknown span: %v", err)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/appstate"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -200,20 +201,32 @@ type Row struct {
 	Time    time.Time // when the session was last used
 	Inputs  map[string]any
 	Answer  string // the last text of the model in the turn
+
+	Feedback *appstate.Feedback // of the user on the turn; nil for none
 }
 
-// MarshalJSON writes the columns: session, turn, time, the inputs of the flow, and expected.
+// MarshalJSON writes the columns: session, turn, time, the inputs of the flow, and expected. With feedback there are feedback and
+// comment; an answer that the user has rated down is rejected, and what was expected is not known.
 func (r *Row) MarshalJSON() ([]byte, error) {
 	columns := map[string]any{}
 	for id, v := range r.Inputs {
 		columns[id] = v
 	}
 	columns["session"], columns["turn"], columns["time"], columns["expected"] = r.Session, r.Turn, r.Time.UTC().Format(time.RFC3339), r.Answer
+	if f := r.Feedback; f != nil {
+		columns["feedback"] = f.Label()
+		if f.Explanation != "" {
+			columns["comment"] = f.Explanation
+		}
+		if f.Verdict == appstate.Down {
+			columns["rejected"], columns["expected"] = r.Answer, nil
+		}
+	}
 	return json.Marshal(columns)
 }
 
-// Rows returns the turns of a session as rows.
-func (s *Source) Rows(session string, used time.Time, turns []*Turn) []*Row {
+// Rows returns the turns of a session as rows, with the feedback of the user.
+func (s *Source) Rows(session string, used time.Time, turns []*Turn, given []*appstate.Feedback) []*Row {
 	var rows []*Row
 	for _, t := range turns {
 		r := &Row{Session: session, Turn: t.Number, Time: used, Inputs: map[string]any{s.input: t.Input}}
@@ -222,6 +235,9 @@ func (s *Source) Rows(session string, used time.Time, turns []*Turn) []*Row {
 		}
 		if n := len(t.Rounds); n > 0 {
 			r.Answer = t.Rounds[n-1].Text
+		}
+		if i := slices.IndexFunc(given, func(f *appstate.Feedback) bool { return f.Turn == t.Number }); i >= 0 {
+			r.Feedback = given[i]
 		}
 		rows = append(rows, r)
 	}

@@ -350,10 +350,12 @@ func sessionSchemas() object {
 		member("id", typed("string")), member("policy", typed("string")), member("messages", typed("integer")), member("in_window", typed("integer")), member("used", typed("integer")),
 		member("limit", typed("integer")), member("unit", typed("string")), member("tokens", typed("integer")), member("flushes", typed("integer")), member("turns", typed("integer")),
 	}, []string{"id", "policy", "messages", "in_window", "used", "limit", "unit", "tokens", "flushes", "turns"})
+	feedback := described("GivenFeedback", append(answerProperties(), member("verdict", object{member("enum", []string{"up", "down"})}), member("memory", typed("string")),
+		member("turn", typed("integer")), member("run", typed("string")), member("time", typed("string"))), []string{"type", "memory", "turn", "time"})
 	return object{
 		member("Session", described("Session", object{
 			member("id", typed("string")), member("title", typed("string")), member("flow", typed("string")), member("created", typed("string")), member("updated", typed("string")),
-			member("memories", listOf(memory)), member("run", nullableText()),
+			member("memories", listOf(memory)), member("run", nullableText()), member("feedback", listOf(feedback)),
 			member("not_undone", listOf(described("ToolEffect", object{member("tool", typed("string")), member("arguments", typed("string")), member("step", typed("string"))}, []string{"tool", "arguments"}))),
 		}, []string{"id", "title", "flow", "created", "updated", "memories", "run"})),
 		member("FoundMessages", described("FoundMessages", object{
@@ -373,14 +375,17 @@ func sessionSchemas() object {
 	}
 }
 
+// answerProperties are what a user says of an answer.
+func answerProperties() object {
+	return object{member("type", object{member("enum", []string{"thumbs", "rating", "category"})}), member("value", typed("boolean")),
+		member("score", object{member("type", "number")}), member("categories", listOf(typed("string"))), member("explanation", typed("string"))}
+}
+
 // feedbackPaths describes the feedback on answers.
 func feedbackPaths() object {
-	answer := closed("FeedbackAnswer", object{
-		member("type", object{member("enum", []string{"thumbs", "rating", "category"})}), member("value", typed("boolean")),
-		member("score", object{member("type", "number")}), member("categories", listOf(typed("string"))), member("explanation", typed("string")),
-	}, []string{"type"})
+	answer := closed("FeedbackAnswer", answerProperties(), []string{"type"})
 	body := described("Feedback", object{
-		member("run", typed("string")), member("trace_id", typed("string")), member("span_id", typed("string")), member("explanation", typed("string")), member("feedback", answer),
+		member("run", typed("string")), member("session", typed("string")), member("memory", typed("string")), member("turn", typed("integer")), member("trace_id", typed("string")), member("span_id", typed("string")), member("explanation", typed("string")), member("feedback", answer),
 	}, []string{"feedback"})
 	return object{member("/feedback", object{member("post", path("send_feedback", "server", "Rate an answer", nil, body,
 		object{member("200", response("It was stored", jsonContent(typed("object"))))}, 400, 401, 403, 404, 413, 415, 422, 429, 502, 503))})}

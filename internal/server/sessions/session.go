@@ -185,7 +185,8 @@ type sessionJSON struct {
 	Memories []memoryJSON `json:"memories"`
 	Run      *string      `json:"run"` // the run that uses it now
 
-	NotUndone []runtime.Effect `json:"not_undone,omitempty"` // of a rewind: calls of tools that it has not undone
+	Feedback  []*appstate.Feedback `json:"feedback,omitempty"`   // of the user on turns, the oldest first
+	NotUndone []runtime.Effect     `json:"not_undone,omitempty"` // of a rewind: calls of tools that it has not undone
 }
 
 // memoryJSON is a session in one memory.
@@ -230,6 +231,11 @@ func (s *Service) write(w http.ResponseWriter, r *http.Request, status int, one 
 		}
 		out.Memories = append(out.Memories, memoryJSON{ID: h.memory.ID, Policy: h.memory.Policy(), Messages: h.info.Messages, InWindow: len(window.Entries),
 			Used: window.Used, Limit: window.Limit, Unit: window.Unit, Tokens: window.Tokens, Flushes: h.info.Flushes, Turns: h.info.Turns})
+		given, err := appstate.ReadFeedback(r.Context(), s.opts.State(), h.memory.ID, h.memory.Conversation(one.stored))
+		if err != nil {
+			return err
+		}
+		out.Feedback = append(out.Feedback, given...)
 	}
 	run, _, err := s.running(r.Context(), one.stored)
 	if err != nil {

@@ -113,7 +113,8 @@ export function useConversation({ flow, id, initial, run, inputs }: Options) {
   }, [withoutMemory, busy, messages, id])
 
   const shownIDs = chat.messages.map((m) => m.id).join(' ') // while an answer is streamed, only its text changes
-  const places = useMemo(() => placesOf(chat.messages, stored.data?.messages ?? []), [shownIDs, stored.data])
+  const given = detail.data?.feedback
+  const places = useMemo(() => placesOf(chat.messages, stored.data?.messages ?? [], given?.filter((f) => f.memory === chosen)), [shownIDs, stored.data, given, chosen])
   // What actions read: messages that did not change keep the functions of an earlier rendering.
   Object.assign(latest.current, { messages, places, busy })
 

@@ -1,6 +1,6 @@
 import { FlaskConical, GitFork, ListTree, Pencil, RotateCcw } from 'lucide-react'
 import { useQuery } from '@tanstack/react-query'
-import { memo, useState } from 'react'
+import { memo, useState, type ComponentProps } from 'react'
 import { CopyButton } from '@/components/copy'
 import { FeedbackBar } from '@/components/feedback'
 import { Badge, Button, IconButton, cx } from '@/components/ui'
@@ -42,7 +42,7 @@ function isSame(a: MessageProps, b: MessageProps): boolean {
   if (a.last || b.last) return false
   const keys = ['flow', 'message', 'index', 'selected', 'editing', 'onExplain'] as const
   const same = keys.every((key) => a[key] === b[key]) && a.conv.busy === b.conv.busy
-  const samePlace = a.place?.turn === b.place?.turn && a.place?.status === b.place?.status && a.place?.stopped === b.place?.stopped
+  const samePlace = a.place?.turn === b.place?.turn && a.place?.status === b.place?.status && a.place?.stopped === b.place?.stopped && a.place?.feedback === b.place?.feedback
   const sameTools = !b.message.parts.some(isTool) || (a.conv.waiting === b.conv.waiting && a.conv.tools === b.conv.tools)
   return same && samePlace && sameTools
 }
@@ -128,7 +128,7 @@ function AssistantMessage({ flow, conv, message, index, last, onExplain, place }
             {place && <IconButton small icon={GitFork} label="Fork from here" onClick={() => void conv.fork(place.turn)} />}
             {place && app.features?.tests && <IconButton small icon={FlaskConical} label="Make a test of this" onClick={() => void conv.test(place.turn)} />}
             {last && conv.runID && <IconButton small icon={ListTree} label="Trace" onClick={() => navigate(pathOf('trace', conv.runID!))} />}
-            <MessageFeedback flow={flow} message={message} run={message.metadata?.run_id ?? (last ? conv.runID : undefined)} />
+            <MessageFeedback flow={flow} message={message} run={message.metadata?.run_id ?? (last ? conv.runID : undefined)} given={place?.feedback} place={place && { session: conv.detail?.id, memory: conv.memory, turn: place.turn }} />
           </div>
         </div>
       )}
@@ -137,14 +137,14 @@ function AssistantMessage({ flow, conv, message, index, last, onExplain, place }
 }
 
 /** Feedback on an answer. Its span is in the stream, or in the outputs of its run. */
-function MessageFeedback({ flow, message, run }: { flow: Flow; message: ChatMessage; run?: string }) {
+function MessageFeedback({ flow, message, run, ...rest }: { flow: Flow; message: ChatMessage; run?: string } & Pick<ComponentProps<typeof FeedbackBar>, 'given' | 'place'>) {
   const { app } = useShell()
   const wanted = flow.feedback !== null && app.features?.feedback !== false
   const inStream = message.metadata?.span_id
   const result = useQuery({ queryKey: ['run', run, 'result'], queryFn: () => getRun(run!), enabled: wanted && !inStream && !!run, staleTime: Infinity })
   const meta = inStream ? message.metadata : result.data?.outputs?.at(-1)?.metadata
-  if (!wanted || !flow.feedback || !meta?.span_id) return null
-  return <FeedbackBar config={flow.feedback} span={meta.span_id} trace={meta.trace_id ?? ''} run={run} />
+  if (!wanted || !flow.feedback || (!meta?.span_id && !rest.place?.turn)) return null
+  return <FeedbackBar config={flow.feedback} span={meta?.span_id} trace={meta?.trace_id} run={run ?? rest.given?.run} {...rest} />
 }
 
 const StatusLine = memo(function StatusLine({ message, conv }: { message: ChatMessage; conv: Conversation }) {

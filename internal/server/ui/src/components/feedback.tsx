@@ -2,27 +2,30 @@ import { Star, ThumbsDown, ThumbsUp } from 'lucide-react'
 import { useState } from 'react'
 import { sendFeedback, type Feedback } from '@/lib/api'
 import { asProblem } from '@/lib/problem'
-import type { FeedbackConfig } from '@/lib/types'
+import type { FeedbackConfig, GivenFeedback } from '@/lib/types'
 import { Button, Dialog, IconButton, cx } from './ui'
 
 interface FeedbackProps {
   config: FeedbackConfig
-  span: string
-  trace: string
+  span?: string
+  trace?: string
   run?: string
+  given?: GivenFeedback // before the page was loaded
+  place?: { session?: string; memory?: string; turn?: number } // if the run is not known any more
 }
 type Choice = Feedback['feedback']
 
 /** Collects feedback on an output as the flow configures it. */
-export function FeedbackBar({ config, span, trace, run }: FeedbackProps) {
-  const [choice, setChoice] = useState<Choice>()
+export function FeedbackBar({ config, span, trace, run, given, place }: FeedbackProps) {
+  const [chosen, setChoice] = useState<Choice>()
+  const choice = chosen ?? (given as Choice | undefined)
   const [explaining, setExplaining] = useState<Choice>()
   const [message, setMessage] = useState('')
   const send = async (feedback: Choice, explanation?: string) => {
     setExplaining(undefined)
     setChoice(feedback)
     try {
-      await sendFeedback({ span_id: span, trace_id: trace, run, feedback, ...(explanation && { explanation }) })
+      await sendFeedback({ span_id: span, trace_id: trace, run, ...place, feedback, ...(explanation && { explanation }) })
       setMessage('Thank you.')
     } catch (e) {
       setChoice(undefined)
@@ -35,7 +38,7 @@ export function FeedbackBar({ config, span, trace, run }: FeedbackProps) {
       {config.type === 'thumbs' && <Thumbs choice={choice} onChoose={choose} />}
       {config.type === 'rating' && <Rating scale={config.scale ?? 5} choice={choice} onChoose={choose} />}
       {config.type === 'category' && <Categories config={config} choice={choice} onChoose={choose} />}
-      <span role="status" className="text-[0.82rem] text-dim">{message}</span>
+      <span role="status" className="text-[0.82rem] text-dim">{message || given?.explanation}</span>
       {explaining && <Explain onClose={() => setExplaining(undefined)} onSend={(text) => void send(explaining, text)} />}
     </div>
   )

@@ -117,9 +117,12 @@ export async function signOut(): Promise<void> {
 }
 
 export interface Feedback {
-  span_id: string
-  trace_id: string
+  span_id?: string
+  trace_id?: string
   run?: string
+  session?: string
+  memory?: string
+  turn?: number
   feedback: { type: 'thumbs'; value: boolean } | { type: 'rating'; score: number } | { type: 'category'; categories: string[] }
   explanation?: string
 }

@@ -1,6 +1,6 @@
 import type { UIMessage } from 'ai'
 import { inline } from './format'
-import type { MessageStatus, StoredMessage } from './types'
+import type { GivenFeedback, MessageStatus, StoredMessage } from './types'
 
 /** What the server sends with messages of a stream. */
 export interface MessageMetadata {
@@ -64,6 +64,7 @@ export interface Place {
   status: MessageStatus
   stored: StoredMessage[]
   stopped: boolean // the user stopped the answer
+  feedback?: GivenFeedback
 }
 
 const rank: MessageStatus[] = ['in_window', 'summarized', 'evicted', 'replaced', 'stopped', 'failed']
@@ -72,7 +73,7 @@ const rank: MessageStatus[] = ['in_window', 'summarized', 'evicted', 'replaced',
  * The places of the messages of a chat. User messages are matched from the end by their text,
  * because a turn that failed or was stopped is not stored.
  */
-export function placesOf(chat: ChatMessage[], stored: StoredMessage[]): Map<string, Place> {
+export function placesOf(chat: ChatMessage[], stored: StoredMessage[], given: GivenFeedback[] = []): Map<string, Place> {
   const kept = stored.filter((m) => m.status !== 'replaced' && m.role !== 'system')
   const users = kept.filter((m) => m.role === 'user')
   const places = new Map<string, Place>()
@@ -82,7 +83,7 @@ export function placesOf(chat: ChatMessage[], stored: StoredMessage[]): Map<stri
     const { turn } = users[next--]
     places.set(chat[i].id, placeOf(kept.filter((m) => m.turn === turn && m.role === 'user'), turn))
     const answer = kept.filter((m) => m.turn === turn && m.role !== 'user')
-    if (chat[i + 1]?.role === 'assistant' && answer.length) places.set(chat[i + 1].id, placeOf(answer, turn))
+    if (chat[i + 1]?.role === 'assistant' && answer.length) places.set(chat[i + 1].id, { ...placeOf(answer, turn), feedback: given.find((f) => f.turn === turn) })
   }
   return places
 }

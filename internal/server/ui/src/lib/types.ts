@@ -171,7 +171,19 @@ export interface SessionDetail {
   updated?: string
   memories: MemoryState[] | null
   run: string | null
+  feedback?: GivenFeedback[] | null
   not_undone?: ToolEffect[] // of a rewind
+}
+/** What the user has said of the answer of a turn. */
+export interface GivenFeedback {
+  memory: string
+  turn: number
+  run?: string
+  type: string
+  value?: boolean
+  score?: number
+  categories?: string[]
+  explanation?: string
 }
 /** A call of a tool that a rewind has not undone. */
 export interface ToolEffect {

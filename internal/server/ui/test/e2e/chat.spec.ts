@@ -197,7 +197,7 @@ test('feedback is sent with the ids of the answer', async ({ page }) => {
   await page.getByRole('button', { name: 'Good answer' }).click()
   await expect(page.getByText('Thank you.')).toBeVisible()
   const { feedback } = await (await configure(page, {})).json()
-  expect(feedback).toEqual([{ span_id: '7d1f0c55a0b94e21', trace_id: '0f6c1d1f9a3e4c0b8d2e7a5c4b3a2910', run: 'run-1', feedback: { type: 'thumbs', value: true } }])
+  expect(feedback).toMatchObject([{ span_id: '7d1f0c55a0b94e21', trace_id: '0f6c1d1f9a3e4c0b8d2e7a5c4b3a2910', run: 'run-1', feedback: { type: 'thumbs', value: true } }])
 })
 
 test('a long conversation shows its newest messages, and earlier ones on request', async ({ page }) => {
@@ -214,11 +214,14 @@ test('a long conversation shows its newest messages, and earlier ones on request
     const messages = stored.slice(Math.max(0, end - Number(query.get('limit'))), end)
     return route.fulfill({ json: { messages, previous: messages[0].seq > 1 ? messages[0].seq : null } })
   })
+  const feedback = [{ memory: 'chat_memory', turn: 300, run: 'run-9', type: 'thumbs', value: false, verdict: 'down', explanation: 'too short' }]
   await page.route(/\/sessions\/c-long$/, (route) =>
-    route.fulfill({ json: { id: 'c-long', title: 'Long', flow: 'triage', run: null, memories: [{ id: 'chat_memory', policy: 'message_window', messages: 600, in_window: 20 }] } }))
+    route.fulfill({ json: { id: 'c-long', title: 'Long', flow: 'triage', run: null, feedback, memories: [{ id: 'chat_memory', policy: 'message_window', messages: 600, in_window: 20 }] } }))
   await page.goto('chat/triage/c-long')
   const questions = page.getByRole('article', { name: 'You' })
   await expect(page.getByText('Answer 300.')).toBeVisible()
+  await expect(page.getByRole('button', { name: 'Bad answer' }).last()).toHaveAttribute('aria-pressed', 'true')
+  await expect(page.getByText('too short')).toBeVisible()
   await expect(questions).toHaveCount(19)
   expect(requests.every((r) => r.includes('limit=40'))).toBe(true)
   await page.getByRole('button', { name: 'Earlier messages' }).click()
