@@ -34,10 +34,12 @@ type Optimization struct {
 	Positioned
 	// Metric is the id of the metric to improve; the default is the first one.
 	Metric string `yaml:"metric"`
-	// Texts are addresses of texts that a model rewrites, such as draft.system_message; the default, without values, is all system messages and templates of the flow.
+	// Texts are addresses of texts that a model rewrites, such as draft.system_message; the default, without values and examples, is all system messages and templates of the flow.
 	Texts []string `yaml:"texts"`
 	// Values are values to choose from, by address, such as search.default_top_k: [3, 5, 8]. All combinations are tried.
 	Values map[string][]any `yaml:"values"`
+	// Examples are addresses of system messages to which examples of training rows may be added, with their expected values.
+	Examples []string `yaml:"examples"`
 	// Model is the id of the chat model that rewrites texts; the default is the only chat model that the flow calls.
 	Model string `yaml:"model" names:"model"`
 	// Keep are parts of the texts that must remain; placeholders always do.
@@ -89,6 +91,8 @@ type User struct {
 	State map[string][]map[string]any `yaml:"state"`
 	// Checks are what must be true after the conversation.
 	Checks *Checks `yaml:"checks"`
+	// MustPass rejects candidates of an optimization with which the scores of the user are worse.
+	MustPass bool `yaml:"must_pass"`
 }
 
 // Attacks are attempts to make an application do what it must not.

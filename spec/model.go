@@ -197,7 +197,7 @@ type MockRule struct {
 	Positioned
 	// Match is a regular expression (RE2) on the newest user message; without it the rule always matches.
 	Match string `yaml:"match"`
-	// System is a regular expression (RE2) on the system message, so that the answer depends on the instructions.
+	// System is a regular expression (RE2) on the system message, so that the answer depends on the instructions. What it captures is `$1` or `${name}` in the answer if match has no such group.
 	System string `yaml:"system"`
 	// After limits the rule to calls whose last message has this role: user or tool.
 	After string `yaml:"after" validate:"omitempty,oneof=user tool"`

@@ -160,19 +160,19 @@ func (e *evalCommand) check() error {
 	return e.clients.Audit.Check(e.output, e.html, e.Data)
 }
 
-// openBatches prepares the waves of --batch.
-func (e *evalCommand) openBatches() {
-	if e.batch.Value == "" {
-		return
+// openWaves prepares the waves of --batch; nil without it.
+func openWaves(s *cli.Streams, batch, output string, quiet bool) *waves.Run {
+	if batch == "" {
+		return nil
 	}
-	e.Waves = waves.New(e.output + waves.Suffix)
-	e.Waves.Rebuy = e.rebuy
-	if e.batch.Value == batchAuto {
-		e.Waves.Least = leastCalls
+	w := waves.New(output + waves.Suffix)
+	if batch == batchAuto {
+		w.Least = leastCalls
 	}
-	if !e.log.Quiet {
-		e.Waves.Report = func(line string) { fmt.Fprintln(e.Err, terminal.Clean(line)) }
+	if !quiet {
+		w.Report = func(line string) { fmt.Fprintln(s.Err, terminal.Clean(line)) }
 	}
+	return w
 }
 
 // checkNumbers rejects numbers that are out of range.
@@ -219,7 +219,10 @@ func (e *evalCommand) run(ctx context.Context) (err error) {
 	if e.output != "" {
 		e.Journal = e.output + evalrun.JournalSuffix
 	}
-	e.openBatches()
+	e.Waves = openWaves(e.Streams, e.batch.Value, e.output, e.log.Quiet)
+	if e.Waves != nil {
+		e.Waves.Rebuy = e.rebuy
+	}
 	if e.ErrTerminal && !e.log.Quiet {
 		e.Progress = func(done, total int) { fmt.Fprintf(e.Err, "\r%d/%d rows", done, total) }
 	}

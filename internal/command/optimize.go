@@ -17,6 +17,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -25,6 +26,7 @@ type optimizeCommand struct {
 	*cli.Streams
 	qtype.OptimizationConfig
 	format  *cli.EnumFlag
+	batch   *cli.EnumFlag
 	output  string
 	write   bool
 	record  string // all, missing, or empty for a replay
@@ -35,7 +37,7 @@ type optimizeCommand struct {
 }
 
 func newOptimize(s *cli.Streams) *cobra.Command {
-	o := &optimizeCommand{Streams: s, clients: appflags.NewClients(s), format: cli.NewEnumFlag("text", "json")}
+	o := &optimizeCommand{Streams: s, clients: appflags.NewClients(s), format: cli.NewEnumFlag("text", "json"), batch: cli.NewEnumFlag("", batchAlways, batchAuto)}
 	c := &cobra.Command{
 		Use:   "optimize APP",
 		Short: "Improve prompts and settings by an evaluation",
@@ -67,6 +69,8 @@ improvement, there is no patch, and the exit status is 1.`,
 		f.IntVar(&o.Workers, "workers", defaultWorkers, "run `N` rows at once")
 		f.StringVar(&o.record, "record", "", "call models and servers and write the recordings; `missing` adds only those that do not exist")
 		f.Lookup("record").NoOptDefVal = "all"
+		o.batch.AddTo(c, "batch", "", "make the calls of rows in batches of their providers, which cost half and take minutes or hours (with -o); --batch=auto makes them at once where a batch would have few")
+		f.Lookup("batch").NoOptDefVal = batchAlways
 		f.BoolVar(&o.Resume, "resume", false, "resume an interrupted optimization (with -o)")
 		f.BoolVar(&o.Restart, "restart", false, "discard an interrupted optimization and start over")
 	})
@@ -96,6 +100,8 @@ func (o *optimizeCommand) check() error {
 		return terminal.Usagef("--resume and --restart exclude each other")
 	case (o.Resume || o.Restart) && o.output == "":
 		return terminal.Usagef("--resume and --restart require -o: only an optimization with a file can be resumed")
+	case o.batch.Value != "" && o.output == "":
+		return terminal.Usagef("--batch requires -o: an optimization must be able to wait")
 	case o.Resume && o.record != "":
 		return terminal.Usagef("--resume and --record exclude each other: calls of finished rows are not recorded")
 	case remotefs.IsSame(o.output, o.Path):
@@ -121,12 +127,15 @@ func (o *optimizeCommand) run(ctx context.Context) (err error) {
 	if !o.log.Quiet {
 		o.Log = func(line string) { fmt.Fprintln(o.Err, terminal.Clean(redact.From(ctx).String(line))) }
 	}
-	report, err := qtype.Optimize(o.clients.Audit.Context(ctx), o.OptimizationConfig,
+	o.Waves = openWaves(o.Streams, o.batch.Value, o.output, o.log.Quiet)
+	report, err := qtype.Optimize(o.clients.Audit.Context(waves.With(ctx, o.Waves)), o.OptimizationConfig,
 		o.access.Options(qtype.WithLog(o.Logger("")), qtype.WithOptionsFor(o.clients.Options))...)
 	var usage *evalrun.UsageError
 	switch {
 	case errors.As(err, &usage):
 		return terminal.Usagef("%s", usage)
+	case err != nil && o.Waves != nil && o.Waves.Exists():
+		return fmt.Errorf("%w: batches at providers go on; continue with --batch --resume", err)
 	case err != nil && o.output != "" && (ctx.Err() != nil || errors.Is(err, evalrun.ErrNotWritten)):
 		return fmt.Errorf("%w: finished rows are in %s; continue with --resume", err, o.Journal)
 	case err != nil:

@@ -24,6 +24,7 @@ type Optimization struct {
 	Declared   *spec.Optimization
 	Metric     *Metric
 	Texts      []*Text
+	Examples   []*Text     // system messages to which examples may be added
 	Choices    []*Choice   // by address
 	Model      *spec.Model // that rewrites texts; nil without texts
 	Recordings *calls.File // nil if the file declares none
@@ -93,7 +94,8 @@ func (c *checker) texts(made *Optimization) {
 			made.Texts = append(made.Texts, t)
 		}
 	}
-	if len(o.Texts) == 0 && len(o.Values) == 0 && o.Position().Complete("texts", "values") {
+	c.examples(made)
+	if len(o.Texts) == 0 && len(o.Values) == 0 && len(o.Examples) == 0 && o.Position().Complete("texts", "values", "examples") {
 		for _, address := range c.prompts() {
 			if t, err := c.text(address); err == nil { // others are not for rewriting
 				made.Texts = append(made.Texts, t)
@@ -108,6 +110,28 @@ func (c *checker) texts(made *Optimization) {
 		if !slices.ContainsFunc(made.Texts, func(t *Text) bool { return strings.Contains(t.Now, part) }) && o.Position().Complete("texts") {
 			c.list.Add(ruleInvalid.At(o.Position().Field("keep").Index(i).Span(), "no text has the part %q", textfmt.Ellipsis(part, 60)))
 		}
+	}
+}
+
+// examples finds the system messages to which examples may be added.
+func (c *checker) examples(made *Optimization) {
+	o := made.Declared
+	for i, address := range o.Examples {
+		t, err := c.text(address)
+		switch {
+		case err != nil:
+		case !strings.HasSuffix(address, ".system_message"):
+			err = fmt.Errorf("%s is not a system message", address)
+		case o.Values[address] != nil || slices.Contains(o.Examples[:i], address):
+			err = fmt.Errorf("%s is twice among values and examples", address)
+		case made.Metric != nil && (!slices.Contains(made.Metric.Row.Keys, "expected") || made.Metric.Fixed):
+			err = fmt.Errorf("metric %s compares with no column: examples need an expected value in each row", made.Metric.Declared.Name())
+		}
+		if err != nil {
+			c.list.Add(ruleInvalid.At(o.Position().Field("examples").Index(i).Span(), "%s", err))
+			continue
+		}
+		made.Examples = append(made.Examples, t)
 	}
 }
 

@@ -53,6 +53,9 @@ func (c *checker) users(declared *spec.Evaluation) {
 			c.list.Add(ruleUnknown.At(spanOf(u, "id"), "duplicate user %q", u.ID))
 		}
 		seen[u.ID] = true
+		if u.MustPass && declared.Optimize == nil {
+			c.list.Add(ruleInvalid.At(spanOf(u, "must_pass"), "must_pass is for optimizations, and the evaluation has none").WithHint("remove it, or add optimize"))
+		}
 		made := &User{Declared: u, State: maps.Clone(declared.State)}
 		if made.State == nil {
 			made.State = mockstate.Tables{}

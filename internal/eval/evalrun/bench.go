@@ -6,15 +6,19 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/internal/eval"
 	"github.com/qtype-dev/qtype/internal/recording"
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
 	"github.com/qtype-dev/qtype/spec/diag"
+	"github.com/qtype-dev/qtype/spec/value"
 )
 
 // Bench runs rows with applications that are made one after the other, as an optimization does.
@@ -23,6 +27,7 @@ type Bench struct {
 	data       *dataset
 	judges     *judges
 	names      []string // of the recordings that are used
+	opened     int      // programs
 
 	// Saved is called with the results of a session in a trial, also concurrently; may be nil.
 	Saved func([]*Result) error
@@ -32,6 +37,8 @@ type Bench struct {
 type BenchRow struct {
 	Number  int64
 	Cluster string // what it is not independent of: its session, or the row
+
+	MustPass bool // it may not get worse
 }
 
 // Open reads the rows and makes the application by which results are scored. Calls are recorded in the file of the optimization.
@@ -39,6 +46,11 @@ func (e *Evaluation) Open(ctx context.Context) (*Bench, error) {
 	data, err := e.rows(ctx)
 	if err != nil {
 		return nil, err
+	}
+	for i := range data.rows {
+		if _, err := data.rows[i].mustPass(); err != nil {
+			return nil, err
+		}
 	}
 	if slices.ContainsFunc(e.config.Written, func(name string) bool { return remotefs.IsSame(name, e.path) }) {
 		return nil, &UsageError{fmt.Sprintf("the patch would replace %s: use another name", e.path)}
@@ -51,11 +63,24 @@ func (e *Evaluation) Open(ctx context.Context) (*Bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Bench{evaluation: e, data: data, judges: &judges{base}}, nil
+	b := &Bench{evaluation: e, data: data, judges: &judges{base}}
+	if err := b.execution().openBatches(ctx); err != nil {
+		return nil, errors.Join(err, b.Close(false))
+	}
+	return b, nil
 }
 
-// Close closes the application.
-func (b *Bench) Close() error { return b.judges.app.Close(context.Background()) }
+// Close closes the application, and removes the file of the batches of a complete optimization.
+func (b *Bench) Close(done bool) error {
+	return errors.Join(b.judges.app.Close(context.Background()), b.execution().closeBatches(done))
+}
+
+// execution is one with the document as it is.
+func (b *Bench) execution() *execution {
+	e := *b.evaluation
+	e.variants = []*variant{{&spec.Variant{ID: "base"}, e.base}}
+	return &execution{Evaluation: &e, data: b.data}
+}
 
 // Names returns the application, its flow and its data, for a report.
 func (b *Bench) Names() (app, flow, data string) {
@@ -71,8 +96,26 @@ func (b *Bench) Rows() []BenchRow {
 			all[i].Cluster = "row " + sum // copies of a row are in the same part
 		}
 		all[i].Number = b.data.rows[i].Number
+		all[i].MustPass, _ = b.data.rows[i].mustPass() // see Open
 	}
 	return all
+}
+
+// mustPass reports whether a row may not get worse: its column must_pass, or the user, says so.
+func (r *dataRow) mustPass() (bool, error) {
+	if r.user != nil {
+		return r.user.Declared.MustPass, nil
+	}
+	v, _ := r.Get("must_pass")
+	text := value.Text(v)
+	if v == nil || text == "" {
+		return false, nil
+	}
+	is, err := strconv.ParseBool(text)
+	if err != nil {
+		err = &UsageError{fmt.Sprintf("row %d: must_pass is %q: expected true or false", r.Number, textfmt.Ellipsis(text, 60))}
+	}
+	return is, err
 }
 
 // Trials returns how often each row is run.
@@ -98,12 +141,24 @@ func (b *Bench) Expected(row int) any {
 	return v
 }
 
+// Inputs returns the inputs of the flow that a row has, by their ids.
+func (b *Bench) Inputs(row int) map[string]any {
+	inputs := map[string]any{}
+	for _, ref := range b.evaluation.flow.Inputs {
+		if v, ok := b.data.rows[row].Get(ref.To.ID); ok && v != nil {
+			inputs[ref.To.ID] = v
+		}
+	}
+	return inputs
+}
+
 // Redact replaces the secrets of the application in a text.
 func (b *Bench) Redact(text string) string { return b.judges.app.Redactor().String(text) }
 
 // Program opens the application with other texts of its files.
 func (b *Bench) Program(ctx context.Context, texts map[string][]byte) (*Program, diag.List) {
-	return b.evaluation.open(ctx, b.evaluation.path, eval.Change{Texts: texts})
+	b.opened++
+	return b.evaluation.open(waves.WithPart(ctx, b.opened), b.evaluation.path, eval.Change{Texts: texts})
 }
 
 // Run runs some rows, those of whole sessions, with a candidate. The results are in the order of the rows, then of the
@@ -171,23 +226,18 @@ func (b *Bench) SaveRecordings() error {
 
 // Header describes the optimization for its journal.
 func (b *Bench) Header() (checkpoint.Header, error) {
-	e := *b.evaluation
-	e.variants = []*variant{{&spec.Variant{ID: "base"}, e.base}}
-	x := &execution{Evaluation: &e, data: b.data}
-	h, err := x.header()
+	h, err := b.execution().header()
 	if err == nil {
-		h.Settings["optimize"], err = digest(e.Optimization.Declared)
+		h.Settings["optimize"], err = digest(b.evaluation.Optimization.Declared)
 	}
 	return h, err
 }
 
 // CheckPrices reports a model whose cost is not known, if there is a limit of money.
 func (b *Bench) CheckPrices() error {
-	e := *b.evaluation
-	e.config.Budget = e.Optimization.Declared.Money
-	e.variants = []*variant{{&spec.Variant{ID: "base"}, e.base}}
-	x := &execution{Evaluation: &e}
-	if m := e.Optimization.Model; m != nil && e.config.Budget > 0 && m.CallPrices() == nil && !m.IsMock() {
+	x := b.execution()
+	x.config.Budget = x.Optimization.Declared.Money
+	if m := x.Optimization.Model; m != nil && x.config.Budget > 0 && m.CallPrices() == nil && !m.IsMock() {
 		return &UsageError{fmt.Sprintf("money: model %s has no prices: declare them", m.ID)}
 	}
 	return x.checkPrices()

@@ -24,6 +24,7 @@ type Candidate struct {
 	Training   *float64       `json:"training,omitempty"`    // the mean with some training rows
 	Validation *float64       `json:"validation,omitempty"`  // the mean with all validation rows
 	P          *float64       `json:"p,omitempty"`           // of the comparison with the best candidate so far
+	Examples   []int64        `json:"examples,omitempty"`    // numbers of the training rows that its texts have
 	Verdict    string         `json:"verdict"`
 
 	results map[int][]*evalrun.Result // by row, of all trials

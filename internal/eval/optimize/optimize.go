@@ -31,19 +31,19 @@ func Run(ctx context.Context, cfg Config, e *evalrun.Evaluation) (report *Report
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, bench.Close()) }()
+	defer func() { err = errors.Join(err, bench.Close(err == nil)) }()
 	if err := bench.CheckPrices(); err != nil {
 		return nil, err
 	}
 	o := e.Optimization
 	t := &application{bench: bench, optimization: o, rows: bench.Rows(), programs: map[string]*evalrun.Program{}, places: map[string]*eval.Place{}}
-	for _, text := range o.Texts {
+	for _, text := range slices.Concat(o.Texts, o.Examples) {
 		t.places[text.Address] = text.Place
 	}
 	for _, c := range o.Choices {
 		t.places[c.Address] = c.Place
 	}
-	s := &search{task: t, declared: o.Declared, metrics: bench.Metrics(), bounds: bench.Bounds, texts: o.Texts, choices: o.Choices,
+	s := &search{task: t, declared: o.Declared, metrics: bench.Metrics(), bounds: bench.Bounds, texts: o.Texts, examples: o.Examples, choices: o.Choices,
 		rows: t.rows, trials: bench.Trials(), patience: patience, progress: cfg.Log}
 	i := slices.IndexFunc(s.metrics, func(m evalrun.MetricReport) bool { return m.ID == o.Metric.Declared.Name() })
 	s.metric = s.metrics[i]

@@ -9,13 +9,18 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/eval/evalrun"
+	"github.com/qtype-dev/qtype/internal/model/modeltest/batchtest"
 	"github.com/qtype-dev/qtype/internal/recording"
 	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/internal/waves"
 )
 
 // optimize optimizes an application; cfg may be changed before.
@@ -54,6 +59,17 @@ func TestOptimize_Examples(t *testing.T) {
 		if !r.Found || !c.Comparison.Significant() || c.Comparison.Low <= 0 || r.Runs > 500 || !strings.Contains(r.Patch(), want) {
 			t.Errorf("%s: found %v, %+v, %d runs\n%s", example, r.Found, c, r.Runs, r.Patch())
 		}
+	}
+}
+
+// TestOptimize_ExampleOfNothing finds nothing in an example whose answers do not depend on what is changed.
+func TestOptimize_ExampleOfNothing(t *testing.T) {
+	r, err := optimize(t, "../../../examples/chat/optimize.qtype-eval.yaml", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Found || r.Patch() != "" || r.Best != "base" || len(r.Candidates) != 4 || *r.Candidates[0].Validation == 1 {
+		t.Errorf("found %v, best %s of %d\n%s", r.Found, r.Best, len(r.Candidates), r.Patch())
 	}
 }
 
@@ -133,6 +149,128 @@ func TestOptimize_Workers(t *testing.T) {
 			first = got
 		} else if got != first {
 			t.Errorf("%d workers:\n%s\nwant:\n%s", n, got, first)
+		}
+	}
+}
+
+// TestOptimize_Examples_Added adds examples of rows to a system message of an application whose answers follow them, and none where they do not help.
+func TestOptimize_Examples_Added(t *testing.T) {
+	for _, helps := range []bool{true, false} {
+		rows := "question,expected\n"
+		for i := range 160 {
+			kind := i % 2
+			if !helps {
+				kind = (i*i*7 + i/3) % 2
+			}
+			rows += fmt.Sprintf("%s%d,%s\n", []string{"a", "b"}[i%2], i, []string{"alpha", "beta"}[kind])
+		}
+		dir := t.TempDir()
+		for name, text := range map[string]string{"rows.csv": rows, "app.qtype.yaml": `id: app
+models:
+  - type: Model
+    id: m
+    provider: mock
+    rules:
+      - {match: ^a, system: 'Input: a\d+\nOutput: alpha', text: alpha}
+      - {match: ^b, system: 'Input: b\d+\nOutput: beta', text: beta}
+      - {text: alpha}
+flows:
+  - id: talk
+    variables: [{id: question, type: text}, {id: answer, type: text}]
+    inputs: [question]
+    outputs: [answer]
+    steps: [{type: LLMInference, id: write, model: m, system_message: Name the kind., inputs: [question], outputs: [answer]}]
+`, "app.qtype-eval.yaml": "data: rows.csv\nmetrics: [{type: exact, output: answer}]\noptimize: {examples: [write.system_message]}\n"} {
+			testkit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		}
+		r, err := optimize(t, filepath.Join(dir, "app.qtype-eval.yaml"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Found != helps || helps && (r.Results[0].After.Mean != 1 || !strings.Contains(r.Patch(), "Input: a")) {
+			t.Errorf("found %v, %+v\n%s", r.Found, r.Results, r.Patch())
+		}
+		if helps {
+			testkit.Must(t, r.Apply())
+			if again, err := optimize(t, filepath.Join(dir, "app.qtype-eval.yaml"), nil); err != nil || again.Stopped != "no validation row can be better" {
+				t.Errorf("again: %+v, %v", again, err)
+			}
+		}
+	}
+}
+
+// TestOptimize_Batches finds in batches what another optimization finds, for half the price, also if it is interrupted.
+func TestOptimize_Batches(t *testing.T) {
+	answers := func(method string, body []byte) (int, []byte) {
+		status, answer := batchtest.Deterministic(method, body)
+		text := "long"
+		switch said := string(body); {
+		case strings.Contains(said, "You improve a text"):
+			text = `<text>\\nBe kind and brief.\\n</text>`
+		case strings.Contains(said, "brief"):
+			text = "short"
+		}
+		return status, regexp.MustCompile("answer [0-9a-f]+").ReplaceAll(answer, []byte(text))
+	}
+	open := func(batches bool, stopAfter int) (*qtype.OptimizationReport, *batchtest.Server) {
+		t.Helper()
+		server := batchtest.New(3, batchtest.Faults{Polls: 1}, answers)
+		at := httptest.NewServer(server)
+		defer at.Close()
+		dir := t.TempDir()
+		rows := "question,expected\n"
+		for i := range 60 {
+			rows += fmt.Sprintf("question %d,short\n", i)
+		}
+		for name, text := range map[string]string{"rows.csv": rows, "app.qtype.yaml": `id: app
+auths: [{type: api_key, id: key, api_key: sk-secret-of-the-test}]
+models: [{type: Model, id: writer, provider: openai, model_id: gpt-6-luna, api: chat, base_url: "` + at.URL + `/v1", auth: key, prices: {input: 2, output: 8}}]
+flows:
+  - id: talk
+    variables: [{id: question, type: text}, {id: answer, type: text}]
+    inputs: [question]
+    outputs: [answer]
+    steps: [{type: LLMInference, id: write, model: writer, system_message: Be kind., inputs: [question], outputs: [answer]}]
+`, "app.qtype-eval.yaml": "data: rows.csv\nmetrics: [{type: exact, output: answer}]\noptimize: {}\n"} {
+			testkit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		server.Watch(func(*http.Request) {
+			if stopAfter--; stopAfter == 0 {
+				stop()
+			}
+		})
+		for part := 0; ; part++ {
+			var cfg qtype.OptimizationConfig
+			cfg.Path, cfg.Workers, cfg.Resume, cfg.Journal = filepath.Join(dir, "app.qtype-eval.yaml"), 3, part > 0, filepath.Join(dir, "p"+evalrun.JournalSuffix)
+			if batches {
+				cfg.Waves = waves.New(filepath.Join(dir, "p"+waves.Suffix))
+				cfg.Waves.Poll, cfg.Waves.Settle = func(int) time.Duration { return time.Millisecond }, time.Millisecond
+			}
+			r, err := qtype.Optimize(waves.With(ctx, cfg.Waves), cfg)
+			if part == 0 && errors.Is(err, context.Canceled) {
+				ctx = t.Context()
+				continue
+			}
+			testkit.Must(t, err)
+			if left, _ := filepath.Glob(filepath.Join(dir, "p.*")); len(left) > 0 {
+				t.Error(left)
+			}
+			r.Before.Seconds, r.After.Seconds = 0, 0
+			return r, server
+		}
+	}
+	want, _ := open(false, -1)
+	for name, stopAfter := range map[string]int{"whole": -1, "interrupted": 7} {
+		got, server := open(true, stopAfter)
+		calls, twice := server.Paid()
+		once, batches := server.Made()
+		if !got.Found || twice > 0 || once != got.Proposals || batches < 3 || batches > 10 || got.Before.Money < 0.499*want.Before.Money || got.Before.Money > 0.501*want.Before.Money {
+			t.Errorf("%s: found %v; %d calls were paid in %d batches, %d twice, %d at once; a row costs %v instead of %v", name, got.Found, calls, batches, twice, once, got.Before.Money, want.Before.Money)
+		}
+		if got.Runs != want.Runs || got.Best != want.Best || len(got.Candidates) != len(want.Candidates) {
+			t.Errorf("%s:\n%s\nwant\n%s", name, text(t, got), text(t, want))
 		}
 	}
 }

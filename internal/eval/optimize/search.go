@@ -28,6 +28,8 @@ type task interface {
 	propose(ctx context.Context, c *Candidate, t *eval.Text, rows []int) (text string, money float64, err error)
 	// check reports why a proposed text is not tried.
 	check(c *Candidate, t *eval.Text, text string) error
+	// example writes a training row and what is expected of it for a system message; empty if that cannot be.
+	example(row int) (text, expected string)
 }
 
 // search looks for a candidate that is better than the document.
@@ -38,6 +40,7 @@ type search struct {
 	metric   evalrun.MetricReport // that is improved
 	bounds   func(metric string) (low, high float64)
 	texts    []*eval.Text
+	examples []*eval.Text // to which examples may be added
 	choices  []*eval.Choice
 	rows     []evalrun.BenchRow
 	trials   int
@@ -85,6 +88,9 @@ func (s *search) run(ctx context.Context) (*Candidate, error) {
 	if err == nil {
 		err = s.chooseValues(ctx, base)
 	}
+	if err == nil {
+		err = s.addExamples(ctx)
+	}
 	if err == nil && len(s.texts) > 0 {
 		err = s.rewriteTexts(ctx)
 	}
@@ -111,10 +117,11 @@ func (s *search) split() error {
 	}
 	for _, rows := range sessions {
 		sum := sha256.Sum256([]byte(s.rows[rows[0]].Cluster))
+		mustPass := slices.ContainsFunc(rows, func(i int) bool { return s.rows[i].MustPass })
 		switch at := float64(binary.BigEndian.Uint32(sum[:4])) / (1 << 32); {
-		case at < s.declared.Train:
+		case !mustPass && at < s.declared.Train:
 			s.train = append(s.train, rows)
-		case at < s.declared.Train+s.declared.Validation:
+		case mustPass, at < s.declared.Train+s.declared.Validation: // all candidates that can be taken run these
 			s.validation = append(s.validation, rows)
 		default:
 			s.test = append(s.test, rows)
@@ -245,8 +252,15 @@ func (s *search) best() *Candidate {
 	return best
 }
 
-// outOfBounds reports a metric that is outside of its bounds, and worse than that of the document.
+// outOfBounds reports a row that must pass and got worse, or a metric that is outside of its bounds, and worse than that of the document.
 func (s *search) outOfBounds(c *Candidate) string {
+	for _, i := range slices.Concat(s.validation...) {
+		if s.rows[i].MustPass && slices.ContainsFunc(s.metrics, func(m evalrun.MetricReport) bool {
+			return m.Unit == "" && m.Better(m.Summarize(s.pool[0].results[i]).Mean-m.Summarize(c.results[i]).Mean)
+		}) {
+			return fmt.Sprintf("row %d, which must pass, is worse", s.rows[i].Number)
+		}
+	}
 	for _, m := range s.metrics {
 		low, high := s.bounds(m.ID)
 		v, before := m.Summarize(c.of(s.validation)).Mean, m.Summarize(s.pool[0].of(s.validation)).Mean
@@ -260,7 +274,7 @@ func (s *search) outOfBounds(c *Candidate) string {
 // child makes a candidate that differs from its parent in some values. One that was not better with other training rows is
 // tried again: it may have been these rows.
 func (s *search) child(ctx context.Context, parent *Candidate, changes map[string]any) (*Candidate, error) {
-	c := &Candidate{Parent: parent.ID, Values: maps.Clone(parent.Values)}
+	c := &Candidate{Parent: parent.ID, Values: maps.Clone(parent.Values), Examples: parent.Examples}
 	if c.Values == nil {
 		c.Values = map[string]any{}
 	}

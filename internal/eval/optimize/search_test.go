@@ -24,6 +24,7 @@ type landscape struct {
 	score   func(texts []string, row int) float64
 	rewrite func(c *Candidate, text string, n, row int) string // the n-th proposal, for a text whose first failing row is given
 	keep    []string
+	shows   func(row int) (text, expected string)
 
 	search   *search
 	proposed int
@@ -56,6 +57,8 @@ func (l *landscape) propose(_ context.Context, c *Candidate, t *eval.Text, rows 
 	l.proposed++
 	return l.rewrite(c, c.textOf(t), l.proposed, rows[0]), 0, nil
 }
+
+func (l *landscape) example(row int) (string, string) { return l.shows(row) }
 
 func (l *landscape) check(c *Candidate, t *eval.Text, text string) error {
 	return checkText(t, c.textOf(t), text, l.keep, []string{"the quick brown fox jumps over the lazy dog"})
@@ -177,6 +180,66 @@ func TestSearch_Pareto(t *testing.T) {
 		s, r := finished(t, s)
 		if best := s.known[r.Best]; !r.Found || best.MergedWith == "" || r.Results[0].After.Mean != 1 {
 			t.Errorf("seed %d: found %v, best %+v, %s", seed, r.Found, best.Values, s.stopped)
+		}
+	}
+}
+
+// TestSearch_MustPass takes no text that makes a row worse that must pass, however much better it is, and one that keeps the row.
+// What the document fails may stay as it is.
+func TestSearch_MustPass(t *testing.T) {
+	for _, good := range []bool{false, true} {
+		l := &landscape{score: func(texts []string, row int) float64 {
+			switch {
+			case row == 3: // it passes with the document
+				return is(!strings.Contains(texts[0], "greedy"))
+			case row == 5:
+				return 0
+			}
+			return is(strings.Contains(texts[0], "greedy") || strings.Contains(texts[0], "careful"))
+		}, rewrite: func(_ *Candidate, text string, n, _ int) string {
+			if good && n == 4 {
+				return "{order} careful"
+			}
+			return fmt.Sprintf("%s greedy %d", text, n)
+		}}
+		s := searchOf(l, 120, 1, "a.text")
+		s.rows[3].MustPass, s.rows[5].MustPass = true, true
+		s, r := finished(t, s)
+		if best := s.known[r.Best]; r.Found != good || strings.Contains(best.textOf(s.texts[0]), "greedy") || good != (r.Best != "base") {
+			t.Errorf("found %v, best %+v, %s", r.Found, best.Values, s.stopped)
+		}
+		if !slices.ContainsFunc(r.Candidates, func(c *Candidate) bool { return c.Verdict == "row 4, which must pass, is worse" }) {
+			t.Error("no candidate is rejected because of the row")
+		}
+	}
+}
+
+// TestSearch_Examples finds that examples help, with rows that show none of the validation and held-out rows, and nothing where they do not.
+func TestSearch_Examples(t *testing.T) {
+	for seed := range 5 {
+		for _, helps := range []bool{true, false} {
+			kind := func(row int) string { return fmt.Sprintf("kind%d", row%4) }
+			l := &landscape{shows: func(row int) (string, string) { return fmt.Sprintf("row %d is %s", row, kind(row)), kind(row) },
+				score: func(texts []string, row int) float64 {
+					if !helps {
+						return is(hash(seed, texts[0], row)%2 == 0)
+					}
+					return is(strings.Contains(texts[0], kind(row)))
+				},
+				rewrite: func(_ *Candidate, text string, n, _ int) string { return fmt.Sprintf("%s %d", text, n) }}
+			s := searchOf(l, 120, seed, "a.text")
+			s.examples = s.texts
+			s, r := finished(t, s)
+			if best := s.known[r.Best]; r.Found != helps || helps && (len(best.Examples) < 4 || r.Results[0].After.Mean != 1) {
+				t.Errorf("seed %d: found %v, best %+v, %s", seed, r.Found, best, s.stopped)
+			}
+			for _, c := range r.Candidates {
+				for _, row := range slices.Concat(slices.Concat(s.validation, s.test)...) {
+					if slices.Contains(c.Examples, int64(row+1)) || strings.Contains(fmt.Sprint(c.Values), fmt.Sprintf("row %d is", row)) {
+						t.Errorf("seed %d: %s shows row %d, by which it is judged", seed, c.ID, row)
+					}
+				}
+			}
 		}
 	}
 }

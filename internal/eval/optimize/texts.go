@@ -63,7 +63,7 @@ func (s *search) choose() *Candidate {
 // batch returns the next training sessions of a candidate of which one fails; none if all pass.
 func (s *search) batch(ctx context.Context, c *Candidate) ([][]int, error) {
 	if c.order == nil {
-		c.order = s.shuffled(s.train)
+		c.order = s.shuffled(s.unseen(c))
 	}
 	size := min(s.declared.Batch, len(c.order))
 	for tried := 0; tried < len(c.order); tried += size {
@@ -119,7 +119,7 @@ func (s *search) admit(ctx context.Context, c *Candidate, batch [][]int, parents
 		return false, err
 	}
 	for i, p := range parents {
-		both := slices.DeleteFunc(slices.Clone(s.train), func(session []int) bool { return p.results[session[0]] == nil || c.results[session[0]] == nil })
+		both := slices.DeleteFunc(s.unseen(c), func(session []int) bool { return p.results[session[0]] == nil || c.results[session[0]] == nil })
 		if before, after := s.mean(p, both), s.mean(c, both); i == 0 {
 			c.Before, c.Training = &before, &after
 		}
@@ -154,8 +154,9 @@ func (s *search) merge(ctx context.Context) error {
 				return err
 			}
 			s.merges++
-			c.MergedWith = b.ID
-			batch := s.shuffled(s.train)[:min(2*s.declared.Batch, len(s.train))]
+			c.MergedWith, c.Examples = b.ID, slices.Concat(a.Examples, b.Examples)
+			batch := s.shuffled(s.unseen(c))
+			batch = batch[:min(2*s.declared.Batch, len(batch))]
 			for _, p := range []*Candidate{a, b} {
 				if err := s.measure(ctx, p, batch); err != nil {
 					return err

@@ -59,8 +59,9 @@ func TestRules_Round(t *testing.T) {
 
 // TestRules_System checks that an answer can depend on the instructions.
 func TestRules_System(t *testing.T) {
-	m := build(t, &spec.MockRule{System: "(?i)be brief", Match: "why (.*)", Text: "$1: because."}, &spec.MockRule{Text: "It is a long story."})
-	for system, want := range map[string]string{"": "It is a long story.", "Be kind.": "It is a long story.", "Be kind.\nBe brief.": "it rains: because."} {
+	m := build(t, &spec.MockRule{System: "(?i)be (brief)", Match: "why (.*)", Text: "$1: because."},
+		&spec.MockRule{System: "say (?P<word>.*)", Match: "(why)", Text: "${word}, $1 $2"}, &spec.MockRule{Text: "It is a long story."})
+	for system, want := range map[string]string{"": "It is a long story.", "Be kind.": "It is a long story.", "Be kind.\nBe brief.": "it rains: because.", "say yes": "yes, why $2"} {
 		req := talk("why it rains")
 		for line := range strings.Lines(system) {
 			req.Messages = append([]chat.Message{chat.Text(chat.System, line)}, req.Messages...)

@@ -51,17 +51,22 @@ func (r *rule) fits(last lastMessages) (captures, bool) {
 	if r.spec.After != "" && r.spec.After != last.last || r.spec.Round != 0 && r.spec.Round != last.round {
 		return captures{}, false
 	}
-	if r.system != nil && !r.system.MatchString(last.system) {
-		return captures{}, false
+	var got captures
+	for _, p := range []struct {
+		pattern *regexp.Regexp
+		text    string
+	}{{r.system, last.system}, {r.pattern, last.user}} {
+		if p.pattern == nil {
+			continue
+		}
+		at := p.pattern.FindStringSubmatchIndex(p.text)
+		if at == nil {
+			return captures{}, false
+		}
+		outer := got
+		got = captures{pattern: p.pattern, text: p.text, at: at, outer: &outer}
 	}
-	if r.pattern == nil {
-		return captures{}, true
-	}
-	at := r.pattern.FindStringSubmatchIndex(last.user)
-	if at == nil {
-		return captures{}, false
-	}
-	return captures{pattern: r.pattern, text: last.user, at: at}, true
+	return got, true
 }
 
 // calls returns the tool calls of an answer. Their ids are derived from the conversation,
@@ -90,11 +95,12 @@ func (r *rule) calls(got captures, messages []chat.Message) ([]chat.ToolCall, er
 	return calls, nil
 }
 
-// captures is what the pattern of a rule matched.
+// captures is what the pattern of a rule matched: that of the user message, and then that of the system message.
 type captures struct {
 	pattern *regexp.Regexp // nil where the rule has none
 	text    string         // the searched text
 	at      []int          // start and end of each group in text
+	outer   *captures      // for groups that the pattern does not have
 }
 
 // fill expands the texts inside of a JSON-like value.
@@ -164,12 +170,15 @@ func reference(text string) (name, rest string) {
 // group returns the text of a group by number or name, and whether the pattern has such a
 // group. The text of a group that did not take part in the match is empty.
 func (c captures) group(name string) (string, bool) {
+	if name == "" || c.pattern == nil {
+		return "", false
+	}
 	i, err := strconv.Atoi(name)
 	if err != nil {
 		i = c.pattern.SubexpIndex(name)
 	}
-	if name == "" || i < 0 || 2*i+1 >= len(c.at) {
-		return "", false
+	if i < 0 || 2*i+1 >= len(c.at) {
+		return c.outer.group(name)
 	}
 	if c.at[2*i] < 0 {
 		return "", true
