@@ -48,7 +48,7 @@ bench-memory: ## measure memories of SIZES=10,1000 sessions and messages on SQLi
 measure-batches: ## compare a run of ROWS=100000 rows in batches with a normal one: output, price, memory; and kill runs KILLS=100 times
 	QTYPE_TEST_BATCH_ROWS=$${ROWS:-100000} QTYPE_TEST_BATCH_KILLS=$${KILLS:-100} QTYPE_TEST_BATCH_KILL_ROWS=$${KILLROWS:-600} $(GO) test -count 1 -timeout 0 -run TestRun_BatchesMeasured -v ./internal/command
 
-chaos: ## kill, stop and freeze workers, Temporal and the store while ROWS=20000 rows run, on SQLite, PostgreSQL and Redis: what differs from a local run
+chaos: ## run ROWS=20000 rows while workers, Temporal, the store and networks fail, on SQLite, PostgreSQL and Redis: what differs from a local run
 	QTYPE_CHAOS=$${ROWS:-20000} $(GO) test -count 1 -timeout 0 -run TestTemporal_Chaos -v ./distribution/cmd/qtype
 
 bench: build ## compare with programs written by hand, run all benchmarks BENCHCOUNT times, measure the start-up time

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -20,9 +22,9 @@ import (
 	"github.com/qtype-dev/qtype/model/modeltest"
 )
 
-// TestTemporal_Chaos: workers are killed, stopped and frozen, and Temporal and the store are killed and restarted,
-// while rows of conversations run. The output and the conversations are those of a local run. QTYPE_CHAOS is the
-// number of rows: make chaos.
+// TestTemporal_Chaos: workers are killed, stopped and frozen, Temporal and the store are killed and restarted, and the networks
+// between them are cut and slow, while rows of conversations run. The output, the conversations and the tokens are those of a local
+// run. QTYPE_CHAOS is the number of rows: make chaos.
 func TestTemporal_Chaos(t *testing.T) {
 	rows, err := strconv.Atoi(cmp.Or(os.Getenv("QTYPE_CHAOS"), "0"))
 	if testkit.Must(t, err); rows == 0 {
@@ -42,19 +44,41 @@ func TestTemporal_Chaos(t *testing.T) {
 	}
 }
 
-// figures are the tokens in the summary of a run.
-var figures = regexp.MustCompile(`tokens ([\d,]+ in, [\d,]+ out)`)
+// The faults of a run: four of each kind. A fault that ends lasts longer than a heartbeat.
+const (
+	chaosWorkers   = 4
+	chaosParallel  = 4
+	chaosKinds     = 6
+	chaosFaults    = 4 * chaosKinds
+	chaosHeartbeat = 5 * time.Second
+	chaosTime      = 8 * time.Second
+)
 
-// chaos runs rows on four workers, with faults, and prints what differs from a local run.
+// chaosRun is a cluster with faults.
+type chaosRun struct {
+	*cluster
+	workers []*exec.Cmd
+	flags   []string // of workers
+	servers []*servertest.Server
+	links   []*link // of workers to the servers
+
+	disturbed sync.WaitGroup // until the links work again: a worker that starts then would end
+}
+
+// figures are the tokens in the summary of a run, and repeatedCalls the number of calls made again.
+var (
+	figures       = regexp.MustCompile(`tokens ([\d,]+ in, [\d,]+ out)`)
+	repeatedCalls = regexp.MustCompile(`made again after the end of a worker ([\d,]+) ×`)
+)
+
+// chaos runs rows on workers, with faults, and prints what differs from a local run.
 func chaos(t *testing.T, rows int, open func() (*servertest.Server, error)) {
 	sessions := max(rows/20, 1)
-	var mu sync.Mutex
-	calls, all := 0, make(chan struct{}, 4*rows)
+	var calls atomic.Int64
+	called := make(chan struct{}, 4*rows)
 	model := httptest.NewServer(modeltest.OpenAI(func(messages []modeltest.Message) (string, int) {
-		mu.Lock()
-		calls++
-		mu.Unlock()
-		all <- struct{}{}
+		calls.Add(1)
+		called <- struct{}{}
 		time.Sleep(10 * time.Millisecond) // as long as a call takes
 		return "answer to " + messages[len(messages)-1].Content, 0
 	}))
@@ -64,79 +88,134 @@ func chaos(t *testing.T, rows int, open func() (*servertest.Server, error)) {
 	for i := range rows {
 		fmt.Fprintf(&input, "s%d,question %d\n", i%sessions, i)
 	}
-	c := newCluster(t, fmt.Sprintf(talks, model.URL), input.String())
-	servers, flags := []*servertest.Server{c.server}, []string(nil)
-	if open != nil {
-		db, err := open()
-		servertest.Need(t, err)
-		t.Cleanup(func() { testkit.Must(t, db.Close()) })
-		servers, flags = append(servers, db), []string{"--store", db.URL()}
+	c := &chaosRun{cluster: newCluster(t, fmt.Sprintf(talks, model.URL), input.String())}
+	direct := c.use(open)
+	for range chaosWorkers {
+		c.workers = append(c.workers, c.startWorker())
 	}
-	var workers []*exec.Cmd
-	for range 4 {
-		workers = append(workers, c.worker(flags...))
-	}
-	began, faults := time.Now(), 0
-	run := []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", "got.jsonl", "--engine", "temporal", "--heartbeat", "5s"}
-	result := c.begin(append(run, flags...)...)
-	got := ""
-	for next := rows / 20; got == ""; {
+	began, faults, got := time.Now(), 0, ""
+	result := c.begin("run", "app.qtype.yaml", "-I", "in.csv", "-o", "got.jsonl", "--engine", "temporal", "--heartbeat", chaosHeartbeat.String())
+	for next := rows / chaosFaults; got == ""; {
 		select {
 		case got = <-result:
-			continue
-		case <-all:
+		case <-called:
+			if next--; next <= 0 {
+				next = rows / chaosFaults
+				c.fault(faults)
+				faults++
+			}
 		}
-		if next--; next > 0 {
-			continue
-		}
-		next = rows / 20
-		c.fault(faults, workers, servers, flags)
-		faults++
 	}
-	repeated := calls - rows
+	c.disturbed.Wait()
+	took, repeated := time.Since(began), calls.Load()-int64(rows)
 	status, _, errs := c.qtype("run", "app.qtype.yaml", "-I", "in.csv", "-o", "want.jsonl", "--store", "memory:")
 	if status != 0 || !strings.HasPrefix(got, "0\n") {
 		t.Fatalf("on workers: %s; local: %s", got, errs)
 	}
-	exact := 0
-	for n := range sessions {
-		if c.isExact(n, rows, sessions, flags) {
-			exact++
-		}
-	}
+	exact := c.exact(rows, sessions, direct)
 	tokens, want := figures.FindString(got), figures.FindString(errs)
 	isEqual := c.read("got.jsonl") == c.read("want.jsonl")
-	fmt.Printf("%s: %d rows, %d faults in %.0f s: bytes equal %t, histories exact %d of %d, calls repeated %d, tokens equal %t\n",
-		t.Name(), rows, faults, time.Since(began).Seconds(), isEqual, exact, sessions, repeated, tokens == want)
+	reported := append(repeatedCalls.FindStringSubmatch(got), "", "0")[1]
+	fmt.Printf("%s: %d rows, %d faults in %.0f s: bytes equal %t, histories exact %d of %d, calls repeated %d (%s reported), tokens equal %t\n",
+		t.Name(), rows, faults, took.Seconds(), isEqual, exact, sessions, repeated, reported, tokens == want)
 	if !isEqual || exact != sessions || tokens != want {
 		t.Errorf("tokens %s, want %s", tokens, want)
 	}
+	if most := int64(faults * chaosWorkers * chaosParallel); repeated > most { // those that a fault interrupts
+		t.Errorf("%d calls were repeated by %d faults", repeated, faults)
+	}
 }
 
-// fault lets one of the workers or servers fail, and replaces it.
-func (c *cluster) fault(number int, workers []*exec.Cmd, servers []*servertest.Server, flags []string) {
-	at, server := rand.IntN(len(workers)), servers[number%len(servers)]
-	switch w := workers[at]; number % 4 {
+// use connects the workers with Temporal and a store by links, and returns flags for the store without a link.
+func (c *chaosRun) use(open func() (*servertest.Server, error)) (direct []string) {
+	c.servers = []*servertest.Server{c.server}
+	if open != nil {
+		db, err := open()
+		servertest.Need(c.t, err)
+		c.t.Cleanup(func() { testkit.Must(c.t, db.Close()) })
+		c.servers = append(c.servers, db)
+	}
+	for _, s := range c.servers {
+		c.links = append(c.links, newLink(c.t, s.Address()))
+	}
+	if open == nil {
+		return nil
+	}
+	db := c.servers[1]
+	c.flags = []string{"--store", strings.ReplaceAll(db.URL(), db.Address(), c.links[1].address)}
+	return []string{"--store", db.URL()}
+}
+
+// startWorker starts a worker that reaches the servers by links.
+func (c *chaosRun) startWorker() *exec.Cmd {
+	linked := *c.cluster
+	linked.address = c.links[0].address
+	return linked.worker(append([]string{"--parallel", strconv.Itoa(chaosParallel)}, c.flags...)...)
+}
+
+// fault lets one of the workers, servers or links fail, and replaces it.
+func (c *chaosRun) fault(number int) {
+	c.disturbed.Wait()
+	at := rand.IntN(len(c.workers))
+	worker, server, link := c.workers[at], c.servers[number/chaosKinds%len(c.servers)], c.links[number/chaosKinds%len(c.links)]
+	switch number % chaosKinds {
 	case 0:
-		testkit.Must(c.t, w.Process.Kill())
-		workers[at] = c.worker(flags...)
+		testkit.Must(c.t, worker.Process.Kill())
+		c.workers[at] = c.startWorker()
 	case 1:
-		testkit.Must(c.t, w.Process.Signal(syscall.SIGTERM))
-		workers[at] = c.worker(flags...)
-	case 2: // longer than its heartbeat
-		testkit.Must(c.t, w.Process.Signal(syscall.SIGSTOP))
-		time.AfterFunc(8*time.Second, func() { _ = w.Process.Signal(syscall.SIGCONT) })
+		testkit.Must(c.t, worker.Process.Signal(syscall.SIGTERM))
+		c.workers[at] = c.startWorker()
+	case 2:
+		testkit.Must(c.t, worker.Process.Signal(syscall.SIGSTOP))
+		time.AfterFunc(chaosTime, func() { _ = worker.Process.Signal(syscall.SIGCONT) })
 	case 3:
 		testkit.Must(c.t, server.Kill())
 		testkit.Must(c.t, server.Restart())
+	case 4:
+		link.cut(true)
+		c.afterwards(func() { link.cut(false) })
+	case 5:
+		link.delay.Store(int64(time.Second))
+		c.afterwards(func() { link.delay.Store(0) })
 	}
 }
 
-// isExact reports whether a session has each of its turns once, in order.
-func (c *cluster) isExact(session, rows, sessions int, flags []string) bool {
-	var want strings.Builder
-	for i := session; i < rows; i += sessions {
-		fmt.Fprintf(&want, "user question %d\nassistant answer to question %d\n", i, i)
+// afterwards ends a fault of a link.
+func (c *chaosRun) afterwards(end func()) {
+	c.disturbed.Add(1)
+	time.AfterFunc(chaosTime, func() {
+		end()
+		c.disturbed.Done()
+	})
+}
+
+// exact returns how many sessions have each of their turns once, in order.
+func (c *chaosRun) exact(rows, sessions int, flags []string) (n int) {
+	status, out, errs := c.qtype(append([]string{"memory", "export", "app.qtype.yaml", "-m", "talk", "--full", "--all"}, flags...)...)
+	if status != 0 {
+		c.t.Fatal(errs)
 	}
-	return c.history(c.dir, fmt.Sprint("s", session), flags...) == want.String()
+	have, session := map[string]string{}, ""
+	for line := range strings.Lines(out) {
+		var m struct{ Op, Session, Role, Content, Status string }
+		testkit.Must(c.t, json.Unmarshal([]byte(line), &m))
+		switch {
+		case m.Op == "session":
+			session = m.Session
+		case m.Role != "":
+			have[session] += fmt.Sprintln(m.Role, m.Content, m.Status)
+		}
+	}
+	for s := range sessions {
+		var want strings.Builder
+		for i := s; i < rows; i += sessions {
+			fmt.Fprintf(&want, "user question %d \nassistant answer to question %d \n", i, i)
+		}
+		if have[fmt.Sprint("s", s)] == want.String() {
+			n++
+		} else {
+			c.t.Logf("session s%d: %s", s, have[fmt.Sprint("s", s)])
+		}
+	}
+	return n
 }
