@@ -155,7 +155,7 @@ func TestWorkflow_Cancel(t *testing.T) {
 // TestReplay: the workflow still makes the commands of histories that were recorded: runs that
 // this version finds on a server go on. A change that fails here needs a new formatVersion.
 func TestReplay(t *testing.T) {
-	for _, name := range []string{"activities", "local"} {
+	for _, name := range []string{"activities", "local", "answers"} {
 		t.Run(name, func(t *testing.T) {
 			r := worker.NewWorkflowReplayer()
 			r.RegisterWorkflowWithOptions(runWorkflow, workflow.RegisterOptions{Name: workflowName})

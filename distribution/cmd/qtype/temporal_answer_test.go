@@ -26,13 +26,14 @@ func TestTemporal_Answer(t *testing.T) {
 	if got := c.awaitRun(durable.WaitingStatus); got.ID != id || got.Flow != "complaint" {
 		t.Errorf("a run that waits is listed as %+v", got)
 	}
+	note := strings.Repeat("fine ", 300) // more than the workflow keeps
 	answers := []string{"runs", "answer", id}
 	for number := 1; number <= 2; number++ {
 		_, request, _ := strings.Cut(shown, fmt.Sprintf("  %d: row ", number))
 		request, _, _ = strings.Cut(request, "\n")
 		switch {
 		case strings.Contains(request, `step ask needs the result of decide {"order":8812,`):
-			answers = append(answers, fmt.Sprintf(`%d={"pay": true, "note": "fine"}`, number))
+			answers = append(answers, fmt.Sprintf(`%d={"pay": true, "note": %q}`, number, note))
 		case strings.Contains(request, `step ask needs the result of decide {"order":8813,`):
 			answers = append(answers, fmt.Sprintf(`%d={"pay": false}`, number))
 		default:
@@ -55,9 +56,10 @@ func TestTemporal_Answer(t *testing.T) {
 		t.Fatal(got)
 	}
 	c.awaitRun("completed")
-	want := `{"row":1,"order":8812,"pay":true,"note":"fine","error":null}
+	c.save("history_answers.json")
+	want := fmt.Sprintf(`{"row":1,"order":8812,"pay":true,"note":%q,"error":null}
 {"row":2,"order":8813,"pay":false,"note":null,"error":null}
-`
+`, note)
 	if diff := cmp.Diff(want, c.read("out.jsonl")); diff != "" {
 		t.Error(diff)
 	}
