@@ -21,6 +21,7 @@ import (
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/internal/durable"
@@ -39,7 +40,7 @@ func dialMeasured(ctx context.Context, cfg durable.Config, out io.Writer, regist
 		handler = slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelWarn})
 	}
 	options := client.Options{HostPort: cfg.Address, Namespace: cfg.Namespace, Logger: log.NewStructuredLogger(slog.New(handler)),
-		DataConverter: dataConverter(cfg), FailureConverter: failureConverter(cfg)}
+		DataConverter: dataConverter(cfg), FailureConverter: failureConverter(cfg), ContextPropagators: []workflow.ContextPropagator{tracing{}}}
 	if cfg.TLS != nil {
 		secure, err := loadTLS(cfg.TLS)
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
+	"github.com/qtype-dev/qtype/steps"
 )
 
 const (
@@ -78,7 +79,15 @@ func (r *engineRun) Run(ctx context.Context, job batch.EngineJob) iter.Seq2[*run
 	}
 }
 
-func (r *engineRun) run(ctx context.Context, job batch.EngineJob, yield func(*runtime.Result) bool) error {
+func (r *engineRun) run(ctx context.Context, job batch.EngineJob, yield func(*runtime.Result) bool) (err error) {
+	ctx, end := steps.Observe(ctx, &steps.Operation{Kind: steps.OperationFlow, ID: r.flow.ID, Flow: r.flow}) // workers continue its trace
+	counted := &steps.OperationResult{}
+	defer func() {
+		if !errors.Is(err, errStoppedReading) {
+			counted.Err = err
+		}
+		end(counted)
+	}()
 	if r.plan == nil || r.batch.ErrorFile != "" {
 		if err := r.prepare(ctx, job); err != nil || r.plan == nil {
 			return err
@@ -112,6 +121,7 @@ func (r *engineRun) run(ctx context.Context, job batch.EngineJob, yield func(*ru
 		read = r.plan.Total
 	}
 	job.Progress.Set(read, s.Rows, s.Failed, progressOf(s.Steps))
+	counted.Read, counted.Done, counted.Failed = read, s.Rows, s.Failed
 	wanted := true
 	reading := r.results(ctx, s, job, func(res *runtime.Result) bool {
 		wanted = yield(res)

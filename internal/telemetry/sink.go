@@ -328,3 +328,10 @@ func scrubbed(text string, headers map[string]string) string {
 func RemoteContext(ctx context.Context, h http.Header) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(h))
 }
+
+// TraceHeader returns headers with which traces elsewhere continue that of ctx; see RemoteContext. It is empty if ctx has no trace.
+func TraceHeader(ctx context.Context) http.Header {
+	h := http.Header{}
+	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(h))
+	return h
+}
