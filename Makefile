@@ -12,7 +12,7 @@ FUZZTIME ?= 5s
 BENCHCOUNT ?= 1
 
 .DEFAULT_GOAL := all
-.PHONY: all help bench-memory measure-batches chaos build playground install test lint fmt vet bench fuzz generate check-generated examples site ci clean
+.PHONY: all help bench-memory measure-batches measure-temporal chaos build playground install test lint fmt vet bench fuzz generate check-generated examples site ci clean
 
 all: fmt vet lint test check-generated
 
@@ -47,6 +47,9 @@ bench-memory: ## measure memories of SIZES=10,1000 sessions and messages on SQLi
 
 measure-batches: ## compare a run of ROWS=100000 rows in batches with a normal one: output, price, memory; and kill runs KILLS=100 times
 	QTYPE_TEST_BATCH_ROWS=$${ROWS:-100000} QTYPE_TEST_BATCH_KILLS=$${KILLS:-100} QTYPE_TEST_BATCH_KILL_ROWS=$${KILLROWS:-600} $(GO) test -count 1 -timeout 0 -run TestRun_BatchesMeasured -v ./internal/command
+
+measure-temporal: ## compare the turns a second of servers with and without workers, and what Temporal adds to ROWS=2000 calls of 50 ms
+	QTYPE_TEMPORAL_MEASURED=$${ROWS:-2000} $(GO) test -count 1 -timeout 0 -run TestTemporal_Measured -v ./distribution/cmd/qtype
 
 chaos: ## run ROWS=20000 rows while workers, Temporal, the store and networks fail, on SQLite, PostgreSQL and Redis: what differs from a local run
 	QTYPE_CHAOS=$${ROWS:-20000} $(GO) test -count 1 -timeout 0 -run TestTemporal_Chaos -v ./distribution/cmd/qtype

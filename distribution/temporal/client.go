@@ -124,3 +124,13 @@ func isNotFound(err error) bool {
 	var unknown *serviceerror.NotFound
 	return errors.As(err, &unknown)
 }
+
+// isAway reports whether Temporal has not answered, or is busy.
+func isAway(err error) bool {
+	var (
+		unavailable *serviceerror.Unavailable
+		late        *serviceerror.DeadlineExceeded
+		exhausted   *serviceerror.ResourceExhausted
+	)
+	return errors.As(err, &unavailable) || errors.As(err, &late) || errors.As(err, &exhausted) || errors.Is(err, context.DeadlineExceeded)
+}

@@ -146,9 +146,17 @@ func (d *downloader) decode(partition *partitionResults, results [][]byte) error
 	return nil
 }
 
+// inline returns the output of a chunk that is in the state; nil for one that is a blob.
+func (d *downloader) inline(at, number int) []byte {
+	if at >= len(d.state.Inline) { // the workflow has not ended
+		return nil
+	}
+	return d.state.Inline[at][number]
+}
+
 // read reads the output of a chunk.
 func (d *downloader) read(ctx context.Context, at, number int, out *output) error {
-	if data := d.state.Inline[at][number]; data != nil {
+	if data := d.inline(at, number); data != nil {
 		return decode(data, out)
 	}
 	return missing(d.blobs.read(ctx, outputName(d.run, at, number), out))

@@ -35,6 +35,8 @@ type follower struct {
 	parts  []int // the number of the next blob with events, by partition
 	asked  map[string]bool
 
+	hasEnded bool // the workflow has, so that its outputs are known
+
 	asking sync.WaitGroup
 }
 
@@ -47,9 +49,15 @@ func (s *Server) follow(ctx context.Context, r *engineRun, job *runs.Job) error 
 	defer f.asking.Wait()
 	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- s.client.GetWorkflow(ctx, r.workflow, "").Get(ctx, nil) }()
+	var last state
+	go func() { ended <- s.await(ctx, r.workflow, &last) }()
 	unseen := time.AfterFunc(workerTimeout, func() { s.warn(ctx, r.queue) })
 	defer unseen.Stop()
+	next := time.NewTimer(minLook)
+	defer next.Stop()
+	if r.plan.MaxOutput > 0 && !job.Events && !r.plan.MayWait {
+		next.Stop() // there is nothing to see before the end
+	}
 	for wait := minLook; ; wait = min(wait+wait/4, maxLook) {
 		select {
 		case <-ctx.Done():
@@ -58,8 +66,9 @@ func (s *Server) follow(ctx context.Context, r *engineRun, job *runs.Job) error 
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
+			f.down.state, f.hasEnded = last, true
 			return f.finish(ctx, err)
-		case <-time.After(wait):
+		case <-next.C:
 		}
 		found, err := f.look(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -68,6 +77,21 @@ func (s *Server) follow(ctx context.Context, r *engineRun, job *runs.Job) error 
 		if found {
 			unseen.Stop()
 			wait = minLook
+		}
+		next.Reset(wait)
+	}
+}
+
+// await waits for the end of a workflow, also while Temporal is away.
+func (s *Server) await(ctx context.Context, id string, last *state) error {
+	for {
+		err := s.client.GetWorkflow(ctx, id, "").Get(ctx, last)
+		if !isAway(err) || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-time.After(maxLook):
+		case <-ctx.Done():
 		}
 	}
 }
@@ -125,7 +149,14 @@ func (f *follower) lookAt(ctx context.Context, at int) (found bool, err error) {
 	}
 	run, chunk := f.run.plan.Run, f.down.partitions[at].chunk
 	out := &output{}
-	err = f.run.blobs.read(ctx, outputName(run, at, chunk), out)
+	switch data := f.down.inline(at, chunk); {
+	case data != nil:
+		err = decode(data, out)
+	case f.run.plan.MaxOutput > 0 && !f.hasEnded:
+		return false, nil
+	default:
+		err = f.run.blobs.read(ctx, outputName(run, at, chunk), out)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

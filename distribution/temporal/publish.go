@@ -31,6 +31,7 @@ type publisher struct {
 	pending []streamedEvent
 	next    int // the number of the next blob
 	wake    chan struct{}
+	ending  chan struct{} // is closed by close
 	closed  bool
 	err     error
 	writing sync.WaitGroup
@@ -50,7 +51,7 @@ func (w *chunkRunner) served(ctx context.Context, c *chunkRun) (*publisher, erro
 	if err != nil {
 		return nil, err
 	}
-	p := &publisher{ctx: ctx, blobs: w.blobs, task: t, start: start, fail: c.fail, wake: make(chan struct{}, 1)}
+	p := &publisher{ctx: ctx, blobs: w.blobs, task: t, start: start, fail: c.fail, wake: make(chan struct{}, 1), ending: make(chan struct{})}
 	for ; ; p.next++ {
 		var part streamed
 		err := w.blobs.read(ctx, eventsName(t.Run, t.Partition, t.Number, p.next), &part)
@@ -129,6 +130,7 @@ func (p *publisher) write() {
 		select {
 		case <-time.After(publishPause):
 		case <-p.ctx.Done():
+		case <-p.ending:
 		}
 	}
 }
@@ -141,6 +143,7 @@ func (p *publisher) close() error {
 	p.mu.Lock()
 	if !p.closed {
 		p.closed = true
+		close(p.ending)
 		close(p.wake) // the buffered value, or none, is followed by the end
 	}
 	p.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,13 +17,17 @@ import (
 	"github.com/qtype-dev/qtype/internal/batch"
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/internal/durable"
+	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
-// workerTimeout is how long a run may have no worker before the server logs it.
-const workerTimeout = 5 * time.Second
+const (
+	workerTimeout = 5 * time.Second // how long a run may have no worker before the server logs it
+	maxStarts     = 16              // workflows that are being started at once: more would be slower, and time out
+	startRetry    = 5 * time.Second // after which a client may try again if Temporal has not answered
+)
 
 // Server runs the requests of a server on Temporal. It is a runs.Engine, and safe for concurrent use.
 type Server struct {
@@ -30,7 +35,8 @@ type Server struct {
 	client client.Client
 	log    *slog.Logger
 
-	ending sync.WaitGroup // the ends of workflows that were canceled
+	starting chan struct{}  // one for each workflow that is being started
+	ending   sync.WaitGroup // the ends of workflows that were canceled
 }
 
 // Serve connects a server to Temporal.
@@ -39,7 +45,7 @@ func (e Engine) Serve(ctx context.Context, cfg durable.Config, log *slog.Logger)
 	if err != nil {
 		return nil, err
 	}
-	return &Server{cfg: e.complete(cfg), client: c, log: log}, nil
+	return &Server{cfg: e.complete(cfg), client: c, log: log, starting: make(chan struct{}, maxStarts)}, nil
 }
 
 // Check logs whether a worker has the document, and which flows workers cannot run.
@@ -102,8 +108,22 @@ func (s *Server) begin(ctx context.Context, job *runs.Job) (*engineRun, error) {
 	if r.plan, err = s.plan(ctx, r, job); err != nil {
 		return nil, err
 	}
-	if err = r.start(ctx); err == nil {
+	select {
+	case s.starting <- struct{}{}:
+		err = r.start(ctx)
+		<-s.starting
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if err == nil {
 		return r, nil
+	}
+	if isAway(err) && ctx.Err() == nil {
+		s.ending.Go(func() { _ = s.cancel(r) }) // it may have started
+		s.log.Error("a run was not started", "run", job.ID, "error", err)
+		p := problem.New(http.StatusServiceUnavailable, "engine_unavailable", "the server could not start the run; try again later")
+		p.RetryAfter = startRetry
+		return nil, p
 	}
 	removed := r.blobs.remove(r.plan.Run)
 	if _, exists := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); !exists || removed != nil {
@@ -136,10 +156,14 @@ func (s *Server) plan(ctx context.Context, r *engineRun, job *runs.Job) (*plan, 
 		return nil, errors.Join(err, r.blobs.remove(r.header.Run))
 	}
 	r.sessions, r.users = u.owners.lists(s.cfg)
-	return &plan{
-		Run: r.header.Run, App: job.App.Spec().ID, Flow: job.Flow.ID, Partitions: partitions, Inline: inline, Local: job.Flow.Plan().IsComputation(), MayWait: waits,
-		Heartbeat: s.cfg.Heartbeat, HistoryLimit: historyLimit, Budget: newBudget(job.Flow), Request: &request,
-	}, nil
+	p := &plan{
+		Run: r.header.Run, App: job.App.Spec().ID, Flow: job.Flow.ID, Partitions: partitions, Inline: inline,
+		Local: job.Flow.Plan().IsComputation(), MayWait: waits, Heartbeat: s.cfg.Heartbeat, HistoryLimit: historyLimit, Budget: newBudget(job.Flow), Request: &request,
+	}
+	if inline != nil && len(job.Rows) == 1 && !u.codec.HasBatches() { // results of more rows are shown as they come
+		p.MaxOutput = maxInline
+	}
+	return p, nil
 }
 
 // cancel cancels the workflow, and deletes its blobs when it has ended.

@@ -57,7 +57,8 @@ func newServer(t *testing.T, w *chunkRunner) (*Server, *oneWorkflow) {
 	env.SetTestTimeout(time.Minute)
 	c := &oneWorkflow{env: env, ended: make(chan struct{}), updates: make(chan func())}
 	c.wait(t.Context().Done())
-	return &Server{cfg: durable.Config{Blobs: w.blobs.base, Heartbeat: time.Minute}, client: c, log: slog.New(slog.DiscardHandler)}, c
+	cfg := durable.Config{Blobs: w.blobs.base, Heartbeat: time.Minute}
+	return &Server{starting: make(chan struct{}, maxStarts), cfg: cfg, client: c, log: slog.New(slog.DiscardHandler)}, c
 }
 
 // ExecuteWorkflow starts the workflow.
@@ -82,10 +83,13 @@ type endOf struct {
 }
 
 // Get waits for the end of the workflow.
-func (e *endOf) Get(ctx context.Context, _ any) error {
+func (e *endOf) Get(ctx context.Context, result any) error {
 	select {
 	case <-e.c.ended:
-		return e.c.env.GetWorkflowError()
+		if err := e.c.env.GetWorkflowError(); err != nil || result == nil {
+			return err
+		}
+		return e.c.env.GetWorkflowResult(result)
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -30,18 +30,22 @@ func TestTemporal_Chaos(t *testing.T) {
 	if testkit.Must(t, err); rows == 0 {
 		t.Skip("SKIPPED: set QTYPE_CHAOS to a number of rows")
 	}
-	for _, store := range []struct {
-		name string
-		open func() (*servertest.Server, error) // nil for a file
-	}{
-		{"sqlite", nil},
-		{"postgres", func() (*servertest.Server, error) { return servertest.Postgres() }},
+	for _, store := range []chaosStore{
+		{name: "sqlite"},
+		{"postgres", func() (*servertest.Server, error) { return servertest.Postgres() }, (*servertest.Server).URL},
 		{"redis", func() (*servertest.Server, error) {
 			return servertest.Redis("--appendonly", "yes", "--appendfsync", "always")
-		}},
+		}, func(s *servertest.Server) string { return "redis://" + s.Address() }},
 	} {
-		t.Run(store.name, func(t *testing.T) { chaos(t, rows, store.open) })
+		t.Run(store.name, func(t *testing.T) { chaos(t, rows, store) })
 	}
+}
+
+// chaosStore is a store of the memory.
+type chaosStore struct {
+	name string
+	open func() (*servertest.Server, error) // nil for a file
+	url  func(*servertest.Server) string
 }
 
 // The faults of a run: four of each kind. A fault that ends lasts longer than a heartbeat.
@@ -72,7 +76,7 @@ var (
 )
 
 // chaos runs rows on workers, with faults, and prints what differs from a local run.
-func chaos(t *testing.T, rows int, open func() (*servertest.Server, error)) {
+func chaos(t *testing.T, rows int, store chaosStore) {
 	sessions := max(rows/20, 1)
 	var calls atomic.Int64
 	called := make(chan struct{}, 4*rows)
@@ -89,12 +93,13 @@ func chaos(t *testing.T, rows int, open func() (*servertest.Server, error)) {
 		fmt.Fprintf(&input, "s%d,question %d\n", i%sessions, i)
 	}
 	c := &chaosRun{cluster: newCluster(t, fmt.Sprintf(talks, model.URL), input.String())}
-	direct := c.use(open)
+	direct := c.use(store)
 	for range chaosWorkers {
 		c.workers = append(c.workers, c.startWorker())
 	}
 	began, faults, got := time.Now(), 0, ""
-	result := c.begin("run", "app.qtype.yaml", "-I", "in.csv", "-o", "got.jsonl", "--engine", "temporal", "--heartbeat", chaosHeartbeat.String())
+	run := []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", "got.jsonl", "--engine", "temporal"}
+	result := c.begin(append(run, "--heartbeat", chaosHeartbeat.String())...)
 	for next := rows / chaosFaults; got == ""; {
 		select {
 		case got = <-result:
@@ -116,8 +121,8 @@ func chaos(t *testing.T, rows int, open func() (*servertest.Server, error)) {
 	tokens, want := figures.FindString(got), figures.FindString(errs)
 	isEqual := c.read("got.jsonl") == c.read("want.jsonl")
 	reported := append(repeatedCalls.FindStringSubmatch(got), "", "0")[1]
-	fmt.Printf("%s: %d rows, %d faults in %.0f s: bytes equal %t, histories exact %d of %d, calls repeated %d (%s reported), tokens equal %t\n",
-		t.Name(), rows, faults, took.Seconds(), isEqual, exact, sessions, repeated, reported, tokens == want)
+	fmt.Printf("%s: %d rows, %d faults in %.0f s: bytes equal %t, histories exact %d of %d, ", t.Name(), rows, faults, took.Seconds(), isEqual, exact, sessions)
+	fmt.Printf("calls repeated %d (%s reported), tokens equal %t\n", repeated, reported, tokens == want)
 	if !isEqual || exact != sessions || tokens != want {
 		t.Errorf("tokens %s, want %s", tokens, want)
 	}
@@ -127,10 +132,10 @@ func chaos(t *testing.T, rows int, open func() (*servertest.Server, error)) {
 }
 
 // use connects the workers with Temporal and a store by links, and returns flags for the store without a link.
-func (c *chaosRun) use(open func() (*servertest.Server, error)) (direct []string) {
+func (c *chaosRun) use(store chaosStore) (direct []string) {
 	c.servers = []*servertest.Server{c.server}
-	if open != nil {
-		db, err := open()
+	if store.open != nil {
+		db, err := store.open()
 		servertest.Need(c.t, err)
 		c.t.Cleanup(func() { testkit.Must(c.t, db.Close()) })
 		c.servers = append(c.servers, db)
@@ -138,12 +143,12 @@ func (c *chaosRun) use(open func() (*servertest.Server, error)) (direct []string
 	for _, s := range c.servers {
 		c.links = append(c.links, newLink(c.t, s.Address()))
 	}
-	if open == nil {
+	if store.open == nil {
 		return nil
 	}
 	db := c.servers[1]
-	c.flags = []string{"--store", strings.ReplaceAll(db.URL(), db.Address(), c.links[1].address)}
-	return []string{"--store", db.URL()}
+	c.flags = []string{"--store", strings.ReplaceAll(store.url(db), db.Address(), c.links[1].address)}
+	return []string{"--store", store.url(db)}
 }
 
 // startWorker starts a worker that reaches the servers by links.
