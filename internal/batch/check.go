@@ -83,22 +83,30 @@ func (cfg *Config) checkLimits(isSet func(string) bool) error {
 // checkBatches rejects settings of batches that have no effect.
 func (cfg *Config) checkBatches() error {
 	switch {
-	case (cfg.Detach || cfg.Cancel) && cfg.Waves == nil:
-		return terminal.Usagef("--detach and --cancel require --batch")
 	case cfg.Rebuy && (cfg.Waves == nil || !cfg.Resume):
 		return terminal.Usagef("--rebuy requires --batch and --resume")
-	case cfg.ProgressJSON && cfg.Waves == nil:
-		return terminal.Usagef("--json-progress requires --batch")
-	case cfg.Finish != Finish{} && cfg.Waves == nil:
-		return terminal.Usagef("--finish-after requires --batch")
+	case cfg.Waves == nil:
+		return cfg.checkWithoutBatches()
 	case cfg.Cancel && (cfg.Detach || cfg.Resume || cfg.Restart):
 		return terminal.Usagef("--cancel excludes --detach, --resume and --restart")
+	case cfg.InputFile == "" || cfg.Output == "":
+		return terminal.Usagef("--batch requires -I and -o: the calls of many rows are sent together, and a run must be able to wait")
+	case cfg.RetryFailed:
+		return terminal.Usagef("--batch and --retry-failed exclude each other: write failed rows with --errors, and run them with -I")
+	}
+	return nil
+}
+
+func (cfg *Config) checkWithoutBatches() error {
+	switch {
+	case cfg.Detach || cfg.Cancel:
+		return terminal.Usagef("--detach and --cancel require --batch")
+	case cfg.ProgressJSON:
+		return terminal.Usagef("--json-progress requires --batch")
+	case cfg.Finish != Finish{}:
+		return terminal.Usagef("--finish-after requires --batch")
 	case cfg.Flex && cfg.InputFile == "":
 		return terminal.Usagef("--batch=flex requires -I")
-	case cfg.Waves != nil && (cfg.InputFile == "" || cfg.Output == ""):
-		return terminal.Usagef("--batch requires -I and -o: the calls of many rows are sent together, and a run must be able to wait")
-	case cfg.Waves != nil && cfg.RetryFailed:
-		return terminal.Usagef("--batch and --retry-failed exclude each other: write failed rows with --errors, and run them with -I")
 	}
 	return nil
 }

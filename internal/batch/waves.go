@@ -278,20 +278,19 @@ func (p *wavePasses) next(ctx context.Context, suspended int) (err error) {
 func (p *wavePasses) send(ctx context.Context) error {
 	j := p.job
 	opts := waves.SendOptions{Detach: j.Detach, For: j.Finish.After}
-	if j.flow.Budget != nil {
-		n, err := j.Waves.Waiting()
-		if err != nil {
-			return err
-		}
-		if n > 0 {
-			if opts.Most, err = p.admitted(n); err != nil {
-				return err
-			}
-			if opts.Most < min(n, j.Waves.LeastCalls()) { // the budget ends calls that are made at once, too
-				p.few = j.Waves.Models()
-				return nil
-			}
-		}
+	if j.flow.Budget == nil {
+		return j.Waves.Send(ctx, opts)
+	}
+	n, err := j.Waves.Waiting()
+	if err == nil && n > 0 {
+		opts.Most, err = p.admitted(n)
+	}
+	if err != nil {
+		return err
+	}
+	if n > 0 && opts.Most < min(n, j.Waves.LeastCalls()) { // the budget ends calls that are made at once, too
+		p.few = j.Waves.Models()
+		return nil
 	}
 	return j.Waves.Send(ctx, opts)
 }

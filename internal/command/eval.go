@@ -129,7 +129,7 @@ func (e *evalCommand) checkOnlyFailed() error {
 
 // check rejects flags that exclude each other or have no effect.
 func (e *evalCommand) check() error {
-	for _, check := range []func() error{e.checkNumbers, e.checkOnlyFailed} {
+	for _, check := range []func() error{e.checkNumbers, e.checkOnlyFailed, e.checkWaits} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -139,6 +139,20 @@ func (e *evalCommand) check() error {
 		return terminal.Usagef("--max-regression requires --baseline")
 	case e.flags.Changed("gate") && e.baseline == "":
 		return terminal.Usagef("--gate requires --baseline")
+	case remotefs.IsSame(e.output, e.html):
+		return terminal.Usagef("-o and --html need different files")
+	}
+	for _, name := range []string{e.output, e.html} {
+		if remotefs.IsSame(name, e.Path) {
+			return terminal.Usagef("the report would replace %s: use another name", e.Path)
+		}
+	}
+	return e.clients.Audit.Check(e.output, e.html, e.Data)
+}
+
+// checkWaits rejects flags of evaluations that are continued that have no effect.
+func (e *evalCommand) checkWaits() error {
+	switch {
 	case e.Resume && e.Restart:
 		return terminal.Usagef("--resume and --restart exclude each other")
 	case (e.Resume || e.Restart) && e.output == "":
@@ -149,15 +163,8 @@ func (e *evalCommand) check() error {
 		return terminal.Usagef("--detach requires --batch")
 	case e.rebuy && (e.batch.Value == "" || !e.Resume):
 		return terminal.Usagef("--rebuy requires --batch and --resume")
-	case remotefs.IsSame(e.output, e.html):
-		return terminal.Usagef("-o and --html need different files")
 	}
-	for _, name := range []string{e.output, e.html} {
-		if remotefs.IsSame(name, e.Path) {
-			return terminal.Usagef("the report would replace %s: use another name", e.Path)
-		}
-	}
-	return e.clients.Audit.Check(e.output, e.html, e.Data)
+	return nil
 }
 
 // openWaves prepares the waves of --batch; nil without it.
@@ -235,6 +242,14 @@ func (e *evalCommand) run(ctx context.Context) (err error) {
 	if e.Progress != nil {
 		fmt.Fprint(e.Err, "\r\x1b[K")
 	}
+	if err != nil {
+		return e.ended(ctx, err)
+	}
+	return e.show(report)
+}
+
+// ended returns the error of an evaluation with what its user can do.
+func (e *evalCommand) ended(ctx context.Context, err error) error {
 	var usage *evalrun.UsageError
 	switch {
 	case errors.As(err, &usage):
@@ -242,16 +257,14 @@ func (e *evalCommand) run(ctx context.Context) (err error) {
 	case errors.Is(err, waves.ErrDetached):
 		fmt.Fprintln(e.Err, "waiting for batches; collect the answers with: "+terminal.Clean(batch.ResumeCommand(e.CommandLine)))
 		return errDetached
-	case err != nil && isLost(err):
+	case isLost(err):
 		return fmt.Errorf("%w: %s", err, batch.LostAdvice(e.CommandLine))
-	case err != nil && e.Waves != nil && e.Waves.Exists():
+	case e.Waves != nil && e.Waves.Exists():
 		return fmt.Errorf("%w: batches at providers go on; continue with --batch --resume", err)
-	case err != nil && e.output != "" && (ctx.Err() != nil || errors.Is(err, evalrun.ErrNotWritten)):
+	case e.output != "" && (ctx.Err() != nil || errors.Is(err, evalrun.ErrNotWritten)):
 		return fmt.Errorf("%w: finished rows are in %s; continue with --resume", err, e.Journal)
-	case err != nil:
-		return err
 	}
-	return e.show(report)
+	return err
 }
 
 // isLost reports whether an evaluation has ended for lost batches.

@@ -189,10 +189,10 @@ func TestSearch_Pareto(t *testing.T) {
 func TestSearch_MustPass(t *testing.T) {
 	for _, good := range []bool{false, true} {
 		l := &landscape{score: func(texts []string, row int) float64 {
-			switch {
-			case row == 3: // it passes with the document
+			switch row {
+			case 3: // it passes with the document
 				return is(!strings.Contains(texts[0], "greedy"))
-			case row == 5:
+			case 5:
 				return 0
 			}
 			return is(strings.Contains(texts[0], "greedy") || strings.Contains(texts[0], "careful"))

@@ -43,7 +43,9 @@ type contextUnit struct {
 // change only when messages are evicted, so that between two flushes each request
 // begins with the bytes of the one before, which providers cache. The other
 // blocks may change with every message and precede the question of the turn.
-func (b *Block) stable() bool { return b.Kind == Pinned || b.Kind == Summary || b.Kind == Facts && b.TopK == 0 }
+func (b *Block) stable() bool {
+	return b.Kind == Pinned || b.Kind == Summary || b.Kind == Facts && b.TopK == 0
+}
 
 // stable reports whether a part is sent with the system message.
 func (p *blockContent) stable() bool { return p.block.stable() && !p.behind }

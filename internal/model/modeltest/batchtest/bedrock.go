@@ -67,6 +67,23 @@ func (s *Server) listJobs(w http.ResponseWriter, query url.Values) {
 	reply(w, 200, list)
 }
 
+// recordsOf returns the calls of a file; nil if a line is none.
+func recordsOf(file string) (calls []call) {
+	seen := map[string]bool{}
+	for text := range strings.Lines(file) {
+		var l struct {
+			ID    string          `json:"recordId"`
+			Input json.RawMessage `json:"modelInput"`
+		}
+		if json.Unmarshal([]byte(text), &l) != nil || l.ID == "" || len(l.Input) == 0 || seen[l.ID] {
+			return nil
+		}
+		seen[l.ID] = true
+		calls = append(calls, call{l.ID, l.Input})
+	}
+	return calls
+}
+
 // createJob creates a job of a file. Another request with its token makes none.
 func (s *Server) createJob(w http.ResponseWriter, body []byte) {
 	var in struct {
@@ -112,18 +129,9 @@ func (s *Server) createJob(w http.ResponseWriter, body []byte) {
 	}
 	base := in.Input.S3.URI[strings.LastIndexByte(in.Input.S3.URI, '/')+1:]
 	b.output = strings.TrimSuffix(in.Output.S3.URI, "/") + fmt.Sprintf("/%012d/%s.out", s.serial, base)
-	seen := map[string]bool{}
-	for text := range strings.Lines(string(file)) {
-		var l struct {
-			ID    string          `json:"recordId"`
-			Input json.RawMessage `json:"modelInput"`
-		}
-		if json.Unmarshal([]byte(text), &l) != nil || l.ID == "" || len(l.Input) == 0 || seen[l.ID] {
-			refuseAWS(w, 400, "ValidationException", "not a record")
-			return
-		}
-		seen[l.ID] = true
-		b.calls = append(b.calls, call{l.ID, l.Input})
+	if b.calls = recordsOf(string(file)); b.calls == nil {
+		refuseAWS(w, 400, "ValidationException", "not a record")
+		return
 	}
 	if s.faults.Full > 0 && s.waiting()+len(b.calls) > s.faults.Full {
 		refuseAWS(w, 400, "ServiceQuotaExceededException", "too many records are in jobs")
