@@ -44,7 +44,7 @@ type rtfReader struct {
 
 	text    inline
 	level   int      // the level of the paragraph; 0 for text
-	marker  string   // the marker of the list item; empty for none
+	marker  string   // the marker of the list item, to the end of its paragraph; empty for none
 	inTable bool     // the paragraph is part of a cell
 	row     []string // cells of the row
 	rows    [][]string
@@ -113,8 +113,11 @@ func (r *rtfReader) read() error {
 			}
 			r.endGroup()
 			if len(r.stack) == 0 {
+				if r.inTable && !r.text.empty() {
+					r.endCell()
+				}
+				r.inTable = false
 				r.endParagraph()
-				r.endTable()
 				return nil
 			}
 		case '\\':
@@ -413,7 +416,7 @@ func (r *rtfReader) paragraphWord(word string, number int) bool {
 	case "par", "sect", "page":
 		r.endParagraph()
 	case "pard":
-		r.level, r.inTable, r.marker = 0, false, ""
+		r.level, r.inTable = 0, false
 	case "s":
 		r.level = r.headings[number]
 	case "outlinelevel":
@@ -425,11 +428,10 @@ func (r *rtfReader) paragraphWord(word string, number int) bool {
 	case "trowd":
 		r.inTable = true
 	case "cell", "nestcell":
-		r.row = append(r.row, r.text.markdown())
-		r.text = inline{}
+		r.endCell()
 	case "row", "nestrow":
-		r.rows = append(r.rows, r.row)
-		r.row, r.inTable = nil, false
+		r.endRow()
+		r.inTable = false
 	default:
 		return false
 	}
@@ -444,27 +446,42 @@ func (r *rtfReader) endParagraph() {
 		return
 	}
 	r.endTable()
-	text := r.text
-	r.text = inline{}
+	text, marker := r.text, r.marker
+	r.text, r.marker = inline{}, ""
 	if text.empty() {
 		return
 	}
-	inList := r.marker != ""
+	inList := marker != ""
 	switch {
 	case r.level > 0:
 		r.heading(r.level, &text)
 	case inList:
-		r.push(container{first: r.marker, rest: strings.Repeat(" ", len(r.marker)), gap: !r.inList})
+		r.push(container{first: marker, rest: strings.Repeat(" ", len(marker)), gap: !r.inList})
 		r.paragraph(&text)
 		r.pop()
 	default:
 		r.paragraph(&text)
 	}
-	r.inList, r.marker = inList, ""
+	r.inList = inList
 }
 
-// endTable writes the rows of a table.
+// endCell ends a cell of a table.
+func (r *rtfReader) endCell() {
+	r.row = append(r.row, r.text.markdown())
+	r.text, r.marker = inline{}, ""
+}
+
+// endRow ends a row of a table.
+func (r *rtfReader) endRow() {
+	if len(r.row) > 0 {
+		r.rows = append(r.rows, r.row)
+		r.row = nil
+	}
+}
+
+// endTable writes the rows of a table. The last one may have no end.
 func (r *rtfReader) endTable() {
+	r.endRow()
 	if len(r.rows) > 0 {
 		r.table(r.rows)
 		r.rows = nil
