@@ -145,6 +145,7 @@ func Convert(ctx context.Context, file File, limits Limits) (result *Result, err
 		return nil, context.Cause(ctx)
 	case err == nil:
 		result.Format, result.MediaType = f.Name, f.MediaTypes[0]
+		result.dropNulls()
 		return result, nil
 	case errors.As(err, &known):
 		return nil, &Error{Name: name, Kind: known.Kind, Reason: known.Reason, Err: known.Err}

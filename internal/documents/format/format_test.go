@@ -85,6 +85,7 @@ func TestConvert_Errors(t *testing.T) {
 		{"c.rtf", `{\rtf1` + strings.Repeat("{", 2000), TooLarge, "too deeply nested groups"},
 		{"a.gz", "\x1f\x8b\x08", Unsupported, "unpack it first"},
 		{"empty.html", " \n", NoText, "is empty"},
+		{"x.txt", "one\x00null", Unsupported, "binary data"},
 		{"https://user:secret@example.com/x.bin?sig=abc", "\x00\x01\x02\x03\x04\x05\x06", Unsupported, "binary data"},
 	} {
 		err := convertError(t, File{Name: test.name, Data: []byte(test.content)}, Limits{})
@@ -136,5 +137,12 @@ func TestResult_Pages(t *testing.T) {
 	}
 	if got := r.PageOffsets(); len(got) != 2 || got[0] != int64(0) || got[1] != int64(r.Pages[1].Offset) {
 		t.Errorf("offsets %v", got)
+	}
+}
+
+func TestResult_Nulls(t *testing.T) {
+	r := convert(t, "box.mbox", "From a\nContent-Type: text/plain; charset=utf-8\n\nä\x00\x00b\n\nFrom b\nSubject: two\n\nc\x00d\n")
+	if got := r.PageTexts(); len(got) != 2 || got[0] != "äb" || got[1] != "# two\n\ncd" {
+		t.Errorf("got %q", got)
 	}
 }

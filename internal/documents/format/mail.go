@@ -173,10 +173,14 @@ func (m *mailWriter) part(p mailPart, depth int) error {
 	}
 	text, err := toUTF8(data, params["charset"])
 	if err != nil { // an unknown charset
-		if text, err = toUTF8(data, ""); err != nil {
-			m.attach(name, kind, len(data))
-			return nil //nolint:nilerr // a part that cannot be read is listed as an attachment
-		}
+		text, err = toUTF8(data, "")
+	}
+	if err != nil { // a few null characters
+		text, err = toUTF8(bytes.ReplaceAll(data, []byte{0}, nil), "")
+	}
+	if err != nil {
+		m.attach(name, kind, len(data))
+		return nil //nolint:nilerr // a part that cannot be read is listed as an attachment
 	}
 	if kind == "text/html" {
 		_, err := writePage(m.writer, text, pageOptions{})

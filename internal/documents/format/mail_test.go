@@ -23,6 +23,9 @@ func TestConvert_Mail(t *testing.T) {
 		{"message in a message", message + "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: message/rfc822\r\n\r\nFrom: x@example.com\r\nSubject: inner\r\n\r\nold text\r\n--b--\r\n",
 			head + "## inner\n\nFrom: x@example.com\n\nold text"},
 		{"cut off", message + "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\nbegin", head + "begin"},
+		{"a null character", message + "Content-Type: text/plain\r\n\r\nhi\x00 there", head + "hi there"},
+		{"UTF-16 without charset", message + "Content-Type: text/plain\r\n\r\nh\x00i\x00", head + "hi"},
+		{"null characters in a charset", message + "Content-Type: text/plain; charset=utf-8\r\n\r\nm\x00\x00öre", head + "möre"},
 		{"unknown charset", message + "Content-Type: text/plain; charset=x-none\r\n\r\ntext", head + "text"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
 // convertText returns text in UTF-8, with line feeds as line breaks.
@@ -135,6 +136,23 @@ func convertXLSX(ctx context.Context, j *job) (*Result, error) {
 	}
 	result.Title = a.officeTitle()
 	return result, nil
+}
+
+// dropNulls removes null characters, which PostgreSQL does not store.
+func (r *Result) dropNulls() {
+	const null = "\x00"
+	r.Title = strings.ReplaceAll(r.Title, null, "")
+	if !strings.Contains(r.Text, null) {
+		return
+	}
+	rest, at, dropped := r.Text, 0, 0
+	for i, p := range r.Pages {
+		end := textfmt.ByteOffset(rest, p.Offset-at)
+		dropped += strings.Count(rest[:end], null)
+		rest, at = rest[end:], p.Offset
+		r.Pages[i].Offset -= dropped
+	}
+	r.Text = strings.ReplaceAll(r.Text, null, "")
 }
 
 // DecodeText returns the content of a text file in UTF-8, unchanged but for a byte order
@@ -269,7 +287,8 @@ func decodes(enc encoding.Encoding, data []byte) bool {
 }
 
 // guessUTF16 returns the charset of text with null bytes: UTF-16 if nearly all of them
-// are in even or in odd places, as in text of mostly Latin letters; else nil.
+// are in even or in odd places, as in text of mostly Latin letters; else nil. What is
+// text without them is UTF-16 only if they are in nearly all of those places.
 func guessUTF16(data []byte) encoding.Encoding {
 	var zeros [2]int
 	for i, b := range data {
@@ -280,6 +299,10 @@ func guessUTF16(data []byte) encoding.Encoding {
 	enc, high, low := utf16LE(), zeros[1], zeros[0]
 	if zeros[0] > zeros[1] {
 		enc, high, low = utf16BE(), zeros[0], zeros[1]
+	}
+	other := bytes.ReplaceAll(data, []byte{0}, nil)
+	if high*4 < (len(data)+1)/2*3 && utf8.Valid(other) && controls(other)*20 <= len(other) {
+		return nil
 	}
 	text, err := enc.NewDecoder().Bytes(data[:len(data)&^1])
 	if high*5 < len(data)/2 || low*20 > high || err != nil || controls(text)*20 > len(text) {
