@@ -111,7 +111,7 @@ func isHTMLText(name, content string) bool {
 	return (extension == ".html" || extension == ".htm" || extension == ".xhtml") && strings.Contains(content, "</")
 }
 
-// withText returns a document with the text of a conversion and the offsets of its pages.
+// withText returns a document with the text of a conversion and what is known of its pages.
 func withText(doc *value.Record, result *fileformat.Result) *value.Record {
 	doc = doc.With("content", result.Text).With("type", "text")
 	if offsets := result.PageOffsets(); offsets != nil {
@@ -120,7 +120,11 @@ func withText(doc *value.Record, result *fileformat.Result) *value.Record {
 		if !ok {
 			metadata = &value.Record{}
 		}
-		doc = doc.With("metadata", metadata.With("page_offsets", offsets))
+		metadata = metadata.With("page_offsets", offsets)
+		if share := result.UnknownCharacters(); share > 0 {
+			metadata = metadata.With(fileformat.UnknownCharacters, share)
+		}
+		doc = doc.With("metadata", metadata)
 	}
 	return doc
 }

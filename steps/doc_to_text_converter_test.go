@@ -34,6 +34,10 @@ func TestDocToTextConverter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	unknown := "%PDF-1.4\n1 0 obj <</Type/Catalog/Pages 2 0 R>> endobj\n2 0 obj <</Type/Pages/Kids[3 0 R]/Count 1>> endobj\n" +
+		"3 0 obj <</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>>> endobj\n" +
+		"4 0 obj <</Length 37>>\nstream\nBT /F 10 Tf 50 700 Td (abc~) Tj ET   \nendstream endobj\n" +
+		"5 0 obj <</Type/Font/Subtype/Type1/Encoding<</Differences[126/g7]>>>> endobj\ntrailer <</Root 1 0 R>>\n"
 	page := testkit.WriteFile(t, "page.html", "<html><nav>x</nav><h1>Title</h1><p>text</p></html>")
 	for _, test := range []struct {
 		name string
@@ -47,6 +51,7 @@ func TestDocToTextConverter(t *testing.T) {
 		{"path", typedDocument("file", "other", page), `{"content":"# Title\n\ntext","file_id":"1","file_name":"other","uri":null,"metadata":{"k":"v"},"type":"text"}`},
 		{"file URI", typedDocument("file", "other", "file://"+filepath.ToSlash(page)), `{"content":"# Title\n\ntext","file_id":"1","file_name":"other","uri":null,"metadata":{"k":"v"},"type":"text"}`},
 		{"pages", typedDocument("file", "a.pdf", pdf), `{"content":"Upright text comes first on this page.\n\nThis sentence is rotated by ninety degrees. It has a second line.\n\nThe second page is a landscape page with rotation. Its second line follows.","file_id":"1","file_name":"a.pdf","uri":null,"metadata":{"k":"v","page_offsets":[0,107]},"type":"text"}`},
+		{"unknown characters", typedDocument("file", "a.pdf", []byte(unknown)), `{"content":"abc�","file_id":"1","file_name":"a.pdf","uri":null,"metadata":{"k":"v","page_offsets":[0],"unknown_characters":0.25},"type":"text"}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			row := convertDocument(t, test.doc)

@@ -266,6 +266,7 @@ func (f *file) parts(result *format.Result, args *spec.FileArgs) []*Document {
 			more := map[string]any{}
 			if result.Format == "pdf" {
 				more["page_label"] = result.Pages[i].Label
+				addUnknown(more, result.Pages[i].Unknown)
 			}
 			all = append(all, f.document(text, f.partID(args, i), more))
 		}
@@ -277,6 +278,13 @@ func (f *file) parts(result *format.Result, args *spec.FileArgs) []*Document {
 		all = append(all, f.document(result.Text, f.partID(args, 0), more))
 	}
 	return all
+}
+
+// addUnknown adds the share of characters that the fonts of a PDF file do not state, if there are any.
+func addUnknown(metadata map[string]any, share float64) {
+	if share > 0 {
+		metadata[format.UnknownCharacters] = share
+	}
 }
 
 // partID returns the id of a part of a file, -1 for a file that is one text. With

@@ -87,6 +87,21 @@ func TestDirectory_Texts(t *testing.T) {
 	}
 }
 
+// unknownPDF has one page with four characters, of which the font does not state the last.
+const unknownPDF = "%PDF-1.4\n1 0 obj <</Type/Catalog/Pages 2 0 R>> endobj\n2 0 obj <</Type/Pages/Kids[3 0 R]/Count 1>> endobj\n" +
+	"3 0 obj <</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>>> endobj\n" +
+	"4 0 obj <</Length 37>>\nstream\nBT /F 10 Tf 50 700 Td (abc~) Tj ET   \nendstream endobj\n" +
+	"5 0 obj <</Type/Font/Subtype/Type1/Encoding<</Differences[126/g7]>>>> endobj\ntrailer <</Root 1 0 R>>\n"
+
+// TestDirectory_UnknownCharacters: the metadata of a page tells which part of its text is not known.
+func TestDirectory_UnknownCharacters(t *testing.T) {
+	dir := folder(t, map[string]string{"a.pdf": unknownPDF})
+	got := read(t, "directory", map[string]any{"input_dir": dir}, nil)
+	if len(got.docs) != 1 || got.docs[0].Text != "abc\uFFFD" || got.docs[0].Metadata["unknown_characters"] != 0.25 {
+		t.Errorf("got %+v %v", got.docs, got.failed)
+	}
+}
+
 // TestDirectory_Ids: ids follow from the path as it is written, so they are the same on
 // another computer and after a second reading.
 func TestDirectory_Ids(t *testing.T) {

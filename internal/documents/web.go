@@ -466,5 +466,6 @@ func (p *page) document(ctx context.Context, limits format.Limits) (*Document, e
 	if offsets := result.PageOffsets(); len(offsets) > 0 {
 		metadata["page_offsets"] = offsets
 	}
+	addUnknown(metadata, result.UnknownCharacters())
 	return &Document{ID: documentID(f.id), Name: pageName(p.url), URI: f.uri, Text: result.Text, Metadata: metadata}, nil
 }

@@ -48,6 +48,8 @@ type Result struct {
 type Page struct {
 	Offset int    // where the page begins in Text, in characters (code points)
 	Label  string // the page's number as the file shows it: "iv", "12"
+
+	Unknown float64 // the share of characters that the fonts of a PDF file do not state, which are U+FFFD
 }
 
 // PageOffsets returns the offsets of the pages, for the metadata key page_offsets; nil
@@ -62,6 +64,19 @@ func (r *Result) PageOffsets() []any {
 	}
 	return offsets
 }
+
+// UnknownCharacters returns the share of the page that has most of them, for the metadata
+// key of this name.
+func (r *Result) UnknownCharacters() float64 {
+	most := 0.0
+	for _, p := range r.Pages {
+		most = max(most, p.Unknown)
+	}
+	return most
+}
+
+// UnknownCharacters is the metadata key of the share of characters that fonts do not state.
+const UnknownCharacters = "unknown_characters"
 
 // PageTexts returns the text of each page; the whole text if there are no pages.
 func (r *Result) PageTexts() []string {

@@ -97,3 +97,21 @@ func testFile(t testing.TB, name string) []byte {
 	}
 	return data
 }
+
+// symbols is a PDF file whose font does not state the character of a code.
+func symbols(content string) string {
+	return "%PDF-1.4\n1 0 obj <</Type/Catalog/Pages 2 0 R>> endobj\n2 0 obj <</Type/Pages/Kids[3 0 R]/Count 1>> endobj\n" +
+		"3 0 obj <</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>>> endobj\n" +
+		fmt.Sprintf("4 0 obj <</Length %d>>\nstream\n%s\nendstream endobj\n", len(content), content) +
+		"5 0 obj <</Type/Font/Subtype/Type1/Encoding<</Differences[126/g7]>>>> endobj\ntrailer <</Root 1 0 R>>\n"
+}
+
+func TestConvert_UnknownCharacters(t *testing.T) {
+	r := convert(t, "a.pdf", symbols("BT /F 10 Tf 50 700 Td (below ~10 metres) Tj ET"))
+	if want := "below \uFFFD10 metres"; r.Text != want || r.UnknownCharacters() != 0.072 {
+		t.Errorf("got %q, %v", r.Text, r.UnknownCharacters())
+	}
+	if err := convertError(t, File{Name: "a.pdf", Data: []byte(symbols("BT /F 10 Tf 50 700 Td (a~~) Tj ET"))}, Limits{}); err.Kind != NoText {
+		t.Errorf("got %v", err)
+	}
+}

@@ -74,6 +74,11 @@ func convertPDF(ctx context.Context, j *job) (*Result, error) {
 		return nil, err
 	}
 	result.Title = title
+	for i, p := range doc.Pages {
+		if p.Unknown > 0 {
+			result.Pages[i].Unknown = math.Ceil(1000*float64(p.Unknown)/float64(p.Unknown+p.Known)) / 1000
+		}
+	}
 	return result, nil
 }
 

@@ -272,7 +272,7 @@ func glyphText(glyph string) string {
 	if base != glyph && base != "" {
 		return glyphText(base)
 	}
-	if len(glyph) == 1 {
+	if len(glyph) <= 1 {
 		return glyph
 	}
 	if digits, ok := strings.CutPrefix(glyph, "uni"); ok && len(digits) >= 4 && len(digits)%4 == 0 && len(digits) <= 32 {
@@ -327,6 +327,8 @@ func texText(code int) string {
 		return "”"
 	case code >= ' ' && code < 0x7f:
 		return string(rune(code))
+	case code == 0x88: // of its encoding of symbols
+		return "•"
 	case code == 0xff:
 		return "ß"
 	case code == 0xd7:

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"math"
+	"strings"
+	"unicode/utf8"
 )
 
 // matrix is a transformation of coordinates.
@@ -45,7 +47,6 @@ type interpreter struct {
 	text       matrix // the text matrix
 	line       matrix // the text line matrix
 	glyphs     []glyph
-	unknown    int
 	images     bool
 	operations int
 	forms      int
@@ -82,10 +83,15 @@ func (f *file) page(node pageNode, fonts map[ref]*font) (*Page, error) {
 	if err := in.annotations(node); err != nil {
 		return nil, err
 	}
-	page := &Page{Blocks: layout(in.glyphs), Images: in.images, Unknown: in.unknown}
+	page := &Page{Images: in.images}
 	for _, g := range in.glyphs {
-		page.Known += len(bytes.TrimSpace([]byte(g.text)))
+		if g.text == unknown {
+			page.Unknown++
+		} else {
+			page.Known += utf8.RuneCountInString(strings.TrimSpace(g.text))
+		}
 	}
+	page.Blocks = layout(in.glyphs)
 	return page, nil
 }
 
@@ -355,9 +361,18 @@ func (in *interpreter) show(s text) {
 	}
 }
 
+// unknown is the text of a glyph of which the file does not state the character.
+const unknown = "\uFFFD"
+
 // emit adds the glyph of a code at the text position.
 func (in *interpreter) emit(c code, t *font) {
 	value := c.text
+	if strings.Trim(value, "\x00\uFFFD") == "" {
+		value = unknown
+		if c.blank {
+			value = ""
+		}
+	}
 	for i, replacement := range in.actual {
 		if replacement != nil {
 			value = *replacement
@@ -367,9 +382,6 @@ func (in *interpreter) emit(c code, t *font) {
 		}
 	}
 	if value == "" {
-		if c.text == "" {
-			in.unknown++
-		}
 		return
 	}
 	m := matrix{in.state.size * in.state.horizontal, 0, 0, in.state.size, 0, in.state.rise}.times(in.text).times(in.state.ctm)

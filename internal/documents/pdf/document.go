@@ -33,7 +33,7 @@ type Page struct {
 	Label   string  // the number that readers show: "iv", "12"
 	Blocks  []Block // in reading order
 	Images  bool    // whether the page shows images
-	Unknown int     // characters that no font of the page maps to Unicode
+	Unknown int     // characters that no font of the page maps to Unicode; U+FFFD in the text
 	Known   int     // the other characters
 }
 
@@ -366,7 +366,10 @@ func (in *interpreter) showAnnotation(d dict, text string) error {
 			return err
 		}
 	}
-	if len(in.glyphs) == before {
+	if !slices.ContainsFunc(in.glyphs[before:], func(g glyph) bool { return g.text != unknown }) {
+		if text != "" {
+			in.glyphs = in.glyphs[:before]
+		}
 		in.write(box, text)
 		return nil
 	}

@@ -32,6 +32,7 @@ type code struct {
 	text  string // empty if unknown
 	width float64
 	space bool // the one-byte code 32, to which word spacing applies
+	blank bool // a space or a control code that the font does not have: shows nothing unless its text is known
 }
 
 // loadFont reads a font.
@@ -347,6 +348,8 @@ func (t *font) simpleCodes(s text) []code {
 	out := make([]code, len(s))
 	for i := range len(s) {
 		c := code{width: t.width(uint32(s[i])), space: s[i] == ' '}
+		_, wide := t.widths[uint32(s[i])]
+		c.blank = c.space || s[i] < ' ' && !wide
 		known := false
 		if t.unicode != nil {
 			c.text, known = t.unicode.lookup(uint32(s[i]), 1)

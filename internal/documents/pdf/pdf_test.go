@@ -106,6 +106,30 @@ func TestRead_ToUnicode(t *testing.T) {
 }
 
 // TestRead_ThousandPages reads a file with 1,000 pages, labels included.
+// TestRead_UnknownCharacters shows each character that the font does not state, or states to be null, as U+FFFD.
+func TestRead_UnknownCharacters(t *testing.T) {
+	for _, test := range []struct {
+		name, content, font, want string
+		unknown, known            int
+	}{
+		{"glyphs without a name", "(a\x01b) Tj", "/Type1/Encoding<</Differences[1/g7]>>/FirstChar 1/Widths[500]", "a\uFFFDb", 1, 2},
+		{"a control code that the font does not have", "(a\\n\\000b) Tj", "/Type1/BaseFont/Helvetica", "a b", 0, 2},
+		{"a space without a name", "(a b) Tj", "/Type1/Encoding<</Differences[32/g7]>>", "a b", 0, 2},
+		{"null characters of a map", "<000100020003> Tj", "/Type0/Encoding/Identity-H/ToUnicode 6 0 R", "i\uFFFD\uFFFD", 2, 1},
+		{"a replacement", "/Span<</ActualText(x)>>BDC <00020003> Tj EMC", "/Type0/Encoding/Identity-H/ToUnicode 6 0 R", "x", 0, 1},
+		{"a name without letters", "(a\x01) Tj", "/Type1/Encoding<</Differences[1/ /a]>>/FirstChar 1/Widths[500]", "a\uFFFD", 1, 1},
+	} {
+		page := read(t, document(
+			"<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+			"<</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>>>",
+			streamObject("", "BT /F 10 Tf 50 700 Td "+test.content+" ET"), "<</Type/Font/Subtype"+test.font+">>",
+			streamObject("", "2 beginbfchar <0001> <0069> <0002> <0000> endbfchar"))).Pages[0]
+		if got := textOf(page); got != test.want || page.Unknown != test.unknown || page.Known != test.known {
+			t.Errorf("%s: %q, %d unknown, %d known", test.name, got, page.Unknown, page.Known)
+		}
+	}
+}
+
 func TestRead_ThousandPages(t *testing.T) {
 	const pages = 1000
 	objects := []string{"<</Type/Catalog/Pages 2 0 R/PageLabels<</Nums[0<</S/r>>3<</S/D>>]>>>>", ""}
