@@ -26,6 +26,7 @@ type glyph struct {
 	width float64
 	size  float64 // of the font, in points
 	angle int     // of the text on the page, in degrees
+	run   int     // the operation that shows it
 	text  string
 	bold  bool
 }
@@ -48,6 +49,7 @@ type interpreter struct {
 	line       matrix // the text line matrix
 	glyphs     []glyph
 	images     bool
+	runs       int // operations that show text
 	operations int
 	forms      int
 	actual     []*string // the replacement texts of marked content, nil entries without one
@@ -291,10 +293,12 @@ func (in *interpreter) textOperator(op keyword, operands []object, resources dic
 		}
 		if len(operands) > 0 {
 			s, _ := operands[len(operands)-1].(text)
+			in.runs++
 			in.show(s)
 		}
 	case "TJ":
 		if len(operands) > 0 {
+			in.runs++
 			in.showArray(operands[0])
 		}
 	}
@@ -399,6 +403,6 @@ func (in *interpreter) emit(c code, t *font) {
 	sin, cos := math.Sincos(float64(degrees) * math.Pi / 180)
 	in.glyphs = append(in.glyphs, glyph{
 		x: m[4]*cos + m[5]*sin, y: -m[4]*sin + m[5]*cos,
-		width: width, size: size, angle: degrees, text: value, bold: t.bold,
+		width: width, size: size, angle: degrees, run: in.runs, text: value, bold: t.bold,
 	})
 }

@@ -408,6 +408,7 @@ func (in *interpreter) write(box [4]float64, text string) {
 	}
 	in.state.size, in.state.horizontal, in.state.rise = size, 1, 0
 	for i, line := range lines {
+		in.runs++
 		in.text = matrix{1, 0, 0, 1, box[0] + inset, top - float64(i)*1.2*size}
 		for _, r := range line {
 			if len(in.glyphs) >= maxGlyphs {

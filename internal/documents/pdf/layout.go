@@ -2,6 +2,7 @@ package pdf
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -70,17 +71,61 @@ func rowsOf(glyphs []glyph) []row {
 		}
 		part := glyphs[start:end]
 		slices.SortStableFunc(part, func(a, b glyph) int { return cmp.Compare(a.x, b.x) })
-		if words := wordsOf(part); len(words) > 0 {
-			rows = append(rows, row{y: mainBaseline(part), size: words[0].size, words: words})
-			last := &rows[len(rows)-1]
-			for _, w := range words {
-				last.size = max(last.size, w.size)
+		for _, layer := range layers(part) {
+			if words := wordsOf(layer); len(words) > 0 {
+				rows = append(rows, sized(mainBaseline(layer), words))
 			}
 		}
 		start = end
 	}
 	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(b.y, a.y) })
 	return rows
+}
+
+// layers divides the glyphs of a row, from left to right, where texts are printed one over the other: at least three
+// glyphs of a run, and a third of it, overlap others of another run that are not the same.
+func layers(glyphs []glyph) [][]glyph {
+	length, overlaps := map[int]int{}, map[[2]int]int{}
+	last := -1
+	for i, g := range glyphs {
+		if strings.TrimSpace(g.text) == "" {
+			continue
+		}
+		length[g.run]++
+		if last >= 0 && g.run != glyphs[last].run && !g.repeats(glyphs[last]) &&
+			glyphs[last].x+glyphs[last].width-g.x > 0.3*min(g.width, glyphs[last].width) {
+			overlaps[[2]int{min(g.run, glyphs[last].run), max(g.run, glyphs[last].run)}]++
+		}
+		last = i
+	}
+	above := map[int][]int{} // runs and the earlier ones that they overlap
+	for pair, n := range overlaps {
+		if n >= 3 && 3*n >= min(length[pair[0]], length[pair[1]]) {
+			above[pair[1]] = append(above[pair[1]], pair[0])
+		}
+	}
+	if len(above) == 0 {
+		return [][]glyph{glyphs}
+	}
+	layerOf := map[int]int{}
+	for _, run := range slices.Sorted(maps.Keys(above)) {
+		for _, below := range above[run] {
+			layerOf[run] = max(layerOf[run], layerOf[below]+1)
+		}
+	}
+	var out [][]glyph
+	for _, g := range glyphs {
+		for len(out) <= layerOf[g.run] {
+			out = append(out, nil)
+		}
+		out[layerOf[g.run]] = append(out[layerOf[g.run]], g)
+	}
+	return out
+}
+
+// repeats reports whether a glyph is another one printed again, for bold text.
+func (g glyph) repeats(other glyph) bool {
+	return g.text == other.text && math.Abs(g.x-other.x) < 0.12*g.size && math.Abs(g.y-other.y) < 0.12*g.size
 }
 
 // mainBaseline returns the baseline of the largest glyph.
@@ -103,7 +148,7 @@ func wordsOf(glyphs []glyph) []word {
 		open = false
 	}
 	for i, g := range glyphs {
-		if i > 0 && g.text == glyphs[i-1].text && math.Abs(g.x-glyphs[i-1].x) < 0.12*g.size && math.Abs(g.y-glyphs[i-1].y) < 0.12*g.size {
+		if i > 0 && g.repeats(glyphs[i-1]) {
 			continue // bold by printing twice
 		}
 		if strings.TrimSpace(g.text) == "" {

@@ -77,6 +77,8 @@ func TestRead_Operators(t *testing.T) {
 		{"hexadecimal", "BT /F 10 Tf 50 700 Td <48 65 6C6C6F2> Tj ET", "Hello"},
 		{"divided word", "BT /F 10 Tf 12 TL 50 700 Td (har-) Tj (bour) ' ET", "harbour"},
 		{"hyphen of a name", "BT /F 10 Tf 12 TL 50 700 Td (North-) Tj (Sea) ' ET", "North-Sea"},
+		{"printed over another text", "BT /F 10 Tf 50 700 Td (Text the first time) Tj 0 0 Td (Text the second time) Tj ET", "Text the first time Text the second time"},
+		{"in the space of another text", "BT /F 10 Tf 50 700 Td [(Name:)-4000(Age:)] TJ 40 0 Td (Ada) Tj ET", "Name: Ada Age:"},
 		{"printed twice", "BT /F 10 Tf 50 700 Td (bold) Tj ET BT /F 10 Tf 50.3 700 Td (bold) Tj ET", "bold"},
 		{"replacement text", "BT /F 10 Tf 50 700 Td /Span <</ActualText(office)>> BDC (o\001ce) Tj EMC ET", "office"},
 		{"image in the content", "BI /W 1 /H 1 ID \x00BT(no)Tj EI BT /F 10 Tf 50 700 Td (yes) Tj ET", "yes"},
