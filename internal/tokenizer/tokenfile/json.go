@@ -28,10 +28,19 @@ type pipeline struct {
 	normalize  normalizer
 	split      splitter
 	model      model
+	limit      func(size int) func() bool // of the search in a text of some bytes: see budget
 }
 
 // parseJSON reads a tokenizer.json.
 func parseJSON(data []byte) (*Tokenizer, error) {
+	p, err := readPipeline(data)
+	if err != nil {
+		return nil, err
+	}
+	return &Tokenizer{count: p.count}, nil
+}
+
+func readPipeline(data []byte) (*pipeline, error) {
 	var d document
 	if err := json.Unmarshal(data, &d); err != nil {
 		return nil, jsonError(err)
@@ -39,7 +48,7 @@ func parseJSON(data []byte) (*Tokenizer, error) {
 	if isNull(d.Model) {
 		return nil, errors.New(`it has no "model"; a tokenizer.json of Hugging Face has one`)
 	}
-	p := &pipeline{}
+	p := &pipeline{limit: timeLimit}
 	var err error
 	if p.normalize, err = readNormalizer(d.Normalizer); err != nil {
 		return nil, err
@@ -53,32 +62,34 @@ func parseJSON(data []byte) (*Tokenizer, error) {
 	p.literal, p.normalized = newTokenTrie(), newTokenTrie()
 	for _, t := range d.AddedTokens {
 		if t.Normalized {
-			p.normalized.add(p.normalize(t.Content), t)
+			p.normalized.add(p.normalize(t.Content, p.budget(t.Content)), t)
 		} else {
 			p.literal.add(t.Content, t)
 		}
 	}
-	return &Tokenizer{count: p.count}, nil
+	return p, nil
 }
+
+func (p *pipeline) budget(text string) *budget { return &budget{spent: p.limit(len(text))} }
 
 // count returns the number of tokens of a text.
 func (p *pipeline) count(text string) int {
-	n := 0
+	n, b := 0, p.budget(text)
 	for _, part := range p.literal.split(text) {
 		if part.token {
 			n++
 			continue
 		}
 		start := part.first
-		for _, inner := range p.normalized.split(p.normalize(part.text)) {
+		for _, inner := range p.normalized.split(p.normalize(part.text, b)) {
 			if inner.token {
 				n++
 				continue
 			}
-			n += p.countPieces(piece{inner.text, start && inner.first})
+			n += p.countPieces(piece{inner.text, start && inner.first, b})
 		}
 	}
-	return n
+	return n + b.over
 }
 
 // countPieces counts a normalized text without added tokens.

@@ -17,9 +17,9 @@ import (
 )
 
 // normalizer changes a text before it is split.
-type normalizer func(string) string
+type normalizer func(string, *budget) string
 
-func same(s string) string { return s }
+func same(s string, _ *budget) string { return s }
 
 // normalizers returns the readers of normalizers by their types.
 func normalizers() map[string]func(json.RawMessage) (normalizer, error) {
@@ -41,8 +41,13 @@ func normalizers() map[string]func(json.RawMessage) (normalizer, error) {
 	}
 }
 
-func fixed(f normalizer) func(json.RawMessage) (normalizer, error) {
-	return func(json.RawMessage) (normalizer, error) { return f, nil }
+func fixed(f func(string) string) func(json.RawMessage) (normalizer, error) {
+	return func(json.RawMessage) (normalizer, error) { return free(f), nil }
+}
+
+// free returns a normalizer whose work needs no limit.
+func free(f func(string) string) normalizer {
+	return func(s string, _ *budget) string { return f(s) }
 }
 
 // readNormalizer reads the normalizer; null changes nothing.
@@ -80,9 +85,9 @@ func readSequence(raw json.RawMessage) (normalizer, error) {
 		}
 		all = append(all, f)
 	}
-	return func(s string) string {
+	return func(s string, b *budget) string {
 		for _, f := range all {
-			s = f(s)
+			s = f(s, b)
 		}
 		return s
 	}, nil
@@ -94,7 +99,7 @@ func readStrip(raw json.RawMessage) (normalizer, error) {
 		Right bool `json:"strip_right"`
 	}{true, true}
 	err := json.Unmarshal(raw, &d)
-	return func(s string) string {
+	return free(func(s string) string {
 		if d.Left {
 			s = strings.TrimLeftFunc(s, unicode.IsSpace)
 		}
@@ -102,7 +107,7 @@ func readStrip(raw json.RawMessage) (normalizer, error) {
 			s = strings.TrimRightFunc(s, unicode.IsSpace)
 		}
 		return s
-	}, err
+	}), err
 }
 
 func readPrepend(raw json.RawMessage) (normalizer, error) {
@@ -110,12 +115,12 @@ func readPrepend(raw json.RawMessage) (normalizer, error) {
 		Prepend string `json:"prepend"`
 	}
 	err := json.Unmarshal(raw, &d)
-	return func(s string) string {
+	return free(func(s string) string {
 		if s == "" {
 			return s
 		}
 		return d.Prepend + s
-	}, err
+	}), err
 }
 
 func readReplace(raw json.RawMessage) (normalizer, error) {
@@ -130,16 +135,16 @@ func readReplace(raw json.RawMessage) (normalizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(s string) string {
-		var b strings.Builder
-		for _, m := range p(s) {
+	return func(s string, b *budget) string {
+		var out strings.Builder
+		for _, m := range p(s, b) {
 			if m.match {
-				b.WriteString(d.Content)
+				out.WriteString(d.Content)
 			} else {
-				b.WriteString(m.text)
+				out.WriteString(m.text)
 			}
 		}
-		return b.String()
+		return out.String()
 	}, nil
 }
 
@@ -158,7 +163,7 @@ func readPrecompiled(raw json.RawMessage) (normalizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m.normalizeGraphemes, nil
+	return free(m.normalizeGraphemes), nil
 }
 
 // normalizeGraphemes replaces short grapheme clusters, and the characters of others.
@@ -196,7 +201,7 @@ func readBertNormalizer(raw json.RawMessage) (normalizer, error) {
 	if d.Accents != nil {
 		accents = *d.Accents
 	}
-	return func(s string) string {
+	return free(func(s string) string {
 		if d.Clean {
 			s = strings.Map(clean, s)
 		}
@@ -210,7 +215,7 @@ func readBertNormalizer(raw json.RawMessage) (normalizer, error) {
 			s = lowercase(s)
 		}
 		return s
-	}, err
+	}), err
 }
 
 // clean maps white space to a space and removes control characters.

@@ -19,8 +19,14 @@ type segment struct {
 	match bool
 }
 
-// pattern divides a text.
-type pattern func(text string) []segment
+// pattern divides a text within a budget.
+type pattern func(text string, b *budget) []segment
+
+// budget limits the search for the matches of regular expressions in one text, with all its parts.
+type budget struct {
+	spent func() bool // is asked before each search
+	over  int         // bytes that were not searched: each counts as a token
+}
 
 // readPattern reads {"String": "…"} or {"Regex": "…"}.
 func readPattern(raw json.RawMessage) (pattern, error) {
@@ -42,7 +48,7 @@ func readPattern(raw json.RawMessage) (pattern, error) {
 
 // literal finds a text.
 func literal(what string) pattern {
-	return func(text string) []segment {
+	return func(text string, _ *budget) []segment {
 		var out []segment
 		for what != "" {
 			before, after, found := strings.Cut(text, what)
@@ -63,7 +69,7 @@ func literal(what string) pattern {
 
 // characters finds single characters.
 func characters(is func(rune) bool) pattern {
-	return func(text string) []segment {
+	return func(text string, _ *budget) []segment {
 		var out []segment
 		start := 0
 		for at, r := range text {
@@ -106,30 +112,52 @@ func regex(expr string) (pattern, error) {
 		return nil, &UnsupportedError{Part: fmt.Sprintf("the regular expression %q (%v)", expr, err)}
 	}
 	r.MatchTimeout = matchTime
-	return func(text string) []segment { return matches(r, text) }, nil
+	return func(text string, b *budget) []segment { return matches(r, text, b) }, nil
 }
 
-// matchTime limits the search for one match: expressions with nested repetitions can take longer than
-// any text is worth.
-const matchTime = 500 * time.Millisecond
+// Expressions with nested repetitions can take longer than any text is worth. matchTime limits the search
+// for one match, and with byteTime for each byte, many times what usual expressions take, that for all
+// matches in a text.
+const (
+	matchTime = 500 * time.Millisecond
+	byteTime  = 5 * time.Microsecond
+)
 
-// matches returns the matches of r, and what is between them. After a search that takes too long the rest
-// of the text is one segment: tokens are counted, though others than those of the model.
-func matches(r *regexp2.Regexp, text string) []segment {
+// timeLimit returns the limit of the search in a text of some bytes.
+func timeLimit(size int) func() bool {
+	end := time.Now().Add(matchTime + time.Duration(size)*byteTime)
+	return func() bool { return time.Now().After(end) }
+}
+
+// matches returns the matches of r, and what is between them. Beyond a limit each byte of the rest counts
+// as a token, which is never less than the model has.
+func matches(r *regexp2.Regexp, text string, b *budget) []segment {
+	if b.spent() {
+		b.over += len(text)
+		return nil
+	}
 	runes := []rune(text)
 	var out []segment
 	done := 0
-	m, _ := r.FindRunesMatch(runes)
-	for ; m != nil; m, _ = r.FindNextMatch(m) {
+	m, err := r.FindRunesMatch(runes)
+	for m != nil {
 		if done < m.Index {
 			out = append(out, segment{string(runes[done:m.Index]), false})
 		}
 		if done = m.Index + m.Length; m.Length > 0 {
 			out = append(out, segment{string(runes[m.Index:done]), true})
 		}
+		if b.spent() {
+			b.over += len(string(runes[done:]))
+			return out
+		}
+		m, err = r.FindNextMatch(m)
 	}
-	if done < len(runes) {
-		out = append(out, segment{string(runes[done:]), false})
+	switch rest := string(runes[done:]); {
+	case err != nil:
+		b.over += len(rest)
+	case rest != "":
+		out = append(out, segment{rest, false})
 	}
 	return out
 }

@@ -12,8 +12,9 @@ import (
 
 // piece is a part of a text that the model counts on its own.
 type piece struct {
-	text  string
-	first bool // at the start of the whole text
+	text   string
+	first  bool // at the start of the whole text
+	budget *budget
 }
 
 // splitter divides pieces.
@@ -95,7 +96,7 @@ func each(divide func(piece) []string) splitter {
 			rest := p.first
 			for _, text := range divide(p) {
 				if text != "" {
-					out = append(out, piece{text, rest})
+					out = append(out, piece{text, rest, p.budget})
 					rest = false
 				}
 			}
@@ -105,7 +106,7 @@ func each(divide func(piece) []string) splitter {
 }
 
 func splitBy(find pattern, b behavior, invert bool) splitter {
-	return each(func(p piece) []string { return b.apply(find(p.text), invert) })
+	return each(func(p piece) []string { return b.apply(find(p.text, p.budget), invert) })
 }
 
 func readSplit(raw json.RawMessage) (splitter, error) {
@@ -160,7 +161,7 @@ func isPunctuation(r rune) bool {
 }
 
 // words divides a text as \w+|[^\w\s]+ does, without the white space.
-func words(text string) []segment {
+func words(text string, _ *budget) []segment {
 	var out []segment
 	const space, word, other = 0, 1, 2
 	kind, start := space, 0
@@ -211,7 +212,7 @@ func readMetaspace(raw json.RawMessage) (splitter, error) {
 		if d.Split != nil && !*d.Split {
 			return []string{text}
 		}
-		return mergedWithNext.apply(find(text), false)
+		return mergedWithNext.apply(find(text, p.budget), false)
 	}), nil
 }
 
@@ -234,7 +235,7 @@ func readByteLevel(raw json.RawMessage) (splitter, error) {
 		}
 		parts := []string{text}
 		if d.Regex {
-			parts = isolated.apply(find(text), false)
+			parts = isolated.apply(find(text, p.budget), false)
 		}
 		for i := range parts {
 			parts[i] = byteLevel(parts[i])
