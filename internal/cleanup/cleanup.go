@@ -77,8 +77,8 @@ type Plan struct {
 	found  map[string]bool // files by their absolute paths: folders may contain one another
 }
 
-// selects reports whether a kind is selected.
-func (c *Config) selects(k Kind) bool {
+// Selects reports whether a kind is selected.
+func (c *Config) Selects(k Kind) bool {
 	if len(c.Kinds) == 0 {
 		return k != Traces
 	}
@@ -96,12 +96,12 @@ func (c *Config) before() time.Time {
 // Find returns what can be removed. It changes nothing.
 func Find(ctx context.Context, cfg Config) (*Plan, error) {
 	p := &Plan{config: cfg, found: map[string]bool{}}
-	if cfg.selects(Memories) {
+	if cfg.Selects(Memories) {
 		if err := p.findSessions(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if cfg.selects(Caches) {
+	if cfg.Selects(Caches) {
 		unused, err := cfg.Caches.Unused(ctx, cfg.before())
 		if err != nil {
 			return nil, err
@@ -136,6 +136,17 @@ func (p *Plan) findSessions(ctx context.Context) error {
 type Removed struct {
 	Kind  Kind  `json:"kind"`
 	Items int64 `json:"items"` // sessions, cached results or files
+}
+
+// Count returns the number of items of a kind.
+func (p *Plan) Count(k Kind) int {
+	n := 0
+	for _, item := range p.Items {
+		if item.Kind == k {
+			n++
+		}
+	}
+	return n
 }
 
 // Apply removes what is in the plan and is still unused. Sessions and results that were used since

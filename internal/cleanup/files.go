@@ -73,11 +73,11 @@ func (p *Plan) isNew(path string) bool {
 func (p *Plan) kindOf(path string) Kind {
 	name, c := filepath.Base(path), &p.config
 	switch {
-	case strings.HasSuffix(name, erasure.JournalSuffix) && c.selects(Journals):
+	case strings.HasSuffix(name, erasure.JournalSuffix) && c.Selects(Journals):
 		return Journals
-	case temporaryName().MatchString(name) && c.selects(Temporary):
+	case temporaryName().MatchString(name) && c.Selects(Temporary):
 		return Temporary
-	case c.selects(Traces) && isTrace(path):
+	case c.Selects(Traces) && isTrace(path):
 		return Traces
 	}
 	return ""

@@ -140,8 +140,41 @@ func TestClean_OlderThan(t *testing.T) {
 	if len(got) != 3 || !strings.HasPrefix(got[0], "caches ") || got[1] != "memories long s" {
 		t.Errorf("the plan is %q", got)
 	}
-	if got, want := cleanLines[cleanup.Removed](t, "memories", "caches", "--older-than", "1ns"), []cleanup.Removed{{Kind: cleanup.Memories, Items: 2}, {Kind: cleanup.Caches, Items: 2}}; !slices.Equal(got, want) {
+	if got, want := cleanLines[cleanup.Removed](t, "memories", "caches", "--older-than", "1ns", "--yes"), []cleanup.Removed{{Kind: cleanup.Memories, Items: 2}, {Kind: cleanup.Caches, Items: 2}}; !slices.Equal(got, want) {
 		t.Errorf("removed: %+v, want %+v", got, want)
+	}
+}
+
+// TestClean_Confirmation asks before it removes sessions by age, which may be within their ttl. Without a
+// terminal it needs --yes, also if there is none.
+func TestClean_Confirmation(t *testing.T) {
+	cleanFolder(t)
+	clean := func(terminals bool, answer string, args ...string) (string, int) {
+		var text bytes.Buffer
+		s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(answer), Out: &text, Err: &text, InTerminal: terminals}}
+		code := execute(t.Context(), s, append([]string{"clean", "stored.qtype.yaml"}, args...))
+		return text.String(), code
+	}
+	for _, c := range []struct {
+		terminal bool
+		answer   string
+		args     []string
+		code     int
+		want     string
+	}{
+		{false, "", []string{"--older-than", "1ns"}, cli.ExitUsage, "clean removes 2 sessions that expired or had no message for 1ns: pass --yes to confirm"},
+		{false, "", []string{"memories", "--older-than", "30d", "-n"}, cli.ExitDone, "1 item would be removed"},
+		{true, "n\n", []string{"memories", "--older-than", "1ns"}, cli.ExitFailed, "nothing was removed"},
+		{false, "", []string{"caches", "journals", "--older-than", "30d"}, cli.ExitDone, "there is nothing to remove"},
+		{false, "", []string{"memories"}, cli.ExitDone, "1 session removed"}, // its ttl is over
+		{true, "y\n", []string{"memories", "--older-than", "1ns"}, cli.ExitDone, "remove 1 session that expired or had no message for 1ns? [y/N] 1 session removed"},
+		{true, "", []string{"memories", "--older-than", "1ns"}, cli.ExitDone, "there is nothing to remove"},
+		{false, "", []string{"memories", "--older-than", "1ns"}, cli.ExitUsage, "clean removes sessions that expired or"},
+		{false, "", []string{"memories", "--older-than", "1ns", "--yes"}, cli.ExitDone, "there is nothing to remove"},
+	} {
+		if out, code := clean(c.terminal, c.answer, c.args...); code != c.code || !strings.Contains(out, c.want) {
+			t.Errorf("%q: exit status %d: %s, want %q", c.args, code, out, c.want)
+		}
 	}
 }
 
