@@ -129,3 +129,24 @@ func TestConvert_Malformed(t *testing.T) {
 		}
 	}
 }
+
+// TestConvert_RowsOfRuns reports the rows of a further run, unless they are those of the first one.
+func TestConvert_RowsOfRuns(t *testing.T) {
+	const content = `{"type": "file_content", "content": [{"item": {"q": "%s", "a": "x"}}]}`
+	for second, reported := range map[string]bool{
+		fmt.Sprintf(content, "one"):                      false,
+		fmt.Sprintf(content, "two"):                      true,
+		`{"type": "file_content", "content": []}`:        false,
+		`{"type": "file_id", "id": "file-two"}`:          true,
+		`{"type": "stored_completions", "model": "gpt"}`: true,
+	} {
+		path := testkit.WriteFile(t, "eval.json", `{"testing_criteria": [{"type": "string_check", "name": "is", "operation": "eq", "input": "{{sample.output_text}}", "reference": "{{item.a}}"}],
+  "runs": [{"data_source": {"type": "completions", "model": "gpt-4o", "source": `+fmt.Sprintf(content, "one")+`}},
+    {"data_source": {"type": "completions", "model": "gpt-4o-mini", "source": `+second+`}}]}`)
+		_, evaluation, list := convert.Files(convert.With(t.Context(), systems.Converters()), convert.OpenAIEvals, path)
+		got := strings.Contains(fmt.Sprint(list), "a run has other rows than the first one")
+		if got != reported || len(evaluation.Rows) != 1 {
+			t.Errorf("%s: reported %t, want %t, with %d rows: %v", second, got, reported, len(evaluation.Rows), list)
+		}
+	}
+}

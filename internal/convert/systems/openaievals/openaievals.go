@@ -21,6 +21,7 @@ type conversion struct {
 	*evalset.Set
 	root  *input.Node
 	value func(name string) (*input.Node, error)
+	rows  *input.Node   // the source of the items: that of the first run that has rows
 	items []*input.Node // of the rows
 	of    []*input.Node // what their places name: {item: …} of the API, and the samples of the registry
 }
@@ -207,7 +208,14 @@ func (c *conversion) content(n *input.Node) string {
 
 // source reads the rows of a run.
 func (c *conversion) source(n *input.Node) {
-	if n == nil || len(c.items) > 0 {
+	if n == nil {
+		return
+	}
+	if c.rows != nil {
+		content := n.Get("content")
+		if n.Fingerprint() != c.rows.Fingerprint() && (content == nil || content.Kind != input.List || len(content.Items) > 0) {
+			c.Unsupported(n, "a run has other rows than the first one: convert it from a file of its own")
+		}
 		n.Use()
 		return
 	}
@@ -235,6 +243,9 @@ func (c *conversion) source(n *input.Node) {
 		} else {
 			c.Malformed(row, "a row has no item")
 		}
+	}
+	if len(c.items) > 0 {
+		c.rows = n
 	}
 }
 
