@@ -68,7 +68,10 @@ flows:
 		"openai stream": s.post("/v1/chat/completions", `{"model":"talk","stream":true,"messages":[{"role":"user","content":"hello"}]}`).body,
 		"responses":     s.post("/v1/responses", `{"model":"talk","input":"hello"}`).body,
 		"agui":          s.post("/flows/talk/agui", `{"threadId":"t","runId":"r","messages":[{"id":"1","role":"user","content":"hello"}],"tools":[],"context":[],"state":{},"forwardedProps":{}}`).body,
-		"a2a":           s.post("/flows/talk/a2a", `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"1","role":"ROLE_USER","parts":[{"text":"hello"}]}}}`, "A2A-Version", "1.0").body,
+		"mcp": s.post("/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"talk","arguments":{"message":"hello"},
+			"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`,
+			"Accept", "application/json, text/event-stream", "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "talk").body,
+		"a2a": s.post("/flows/talk/a2a", `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"1","role":"ROLE_USER","parts":[{"text":"hello"}]}}}`, "A2A-Version", "1.0").body,
 	} {
 		for _, private := range []string{"127.0.0.1", port, "house_key", "orders", "refused"} {
 			if strings.Contains(got, private) {

@@ -136,6 +136,12 @@ func TestQuery_Types(t *testing.T) {
 			t.Errorf("%s: %v\n got %s\nwant %s\n     %s", h.name, err, strings.Join(rows, "\n     "), want[h.name], null)
 		}
 	}
+	// A number of single precision has the digits that the database shows.
+	const single = `float64=0.1 float64=16777216 <nil>=null`
+	rows, err := queryRows(t, open(t, testDatabases(t)[1].address, "SELECT 0.1::real AS a, 16777216::real AS b, NULL::real AS c"))
+	if err != nil || len(rows) != 1 || rows[0] != single {
+		t.Errorf("real: %v, %v; want %s", rows, err, single)
+	}
 }
 
 // TestQuery_Parameters checks that values are bound, not inserted into the statement.
