@@ -9,16 +9,17 @@ import (
 // TestNothing checks values that are a comment or an anchor by mistake: errors where a word is expected.
 func TestNothing(t *testing.T) {
 	for text, want := range map[string]string{
-		"id: a\ndescription: #1 shop\n":                                     `2:1 "description" is empty: # starts a comment; put a text that starts with # in quotes or leave the key out`,
-		"id: a\ndescription: &shop\n":                                       `2:14 "description" is empty: & starts an anchor; put a text that starts with & in quotes or leave the key out`,
-		"id: a\ndescription: &shop # good\n":                                `2:14 "description" is empty: & starts an anchor; put a text that starts with & in quotes or leave the key out`,
-		"id: #1\n":                                                          `1:1 "id" is empty: # starts a comment; put a text that starts with # in quotes`,
-		"id: a\nmemories:\n  - id: m\n    token_limit: # 5000\n":            `4:5 "token_limit" is empty: # starts a comment; put a text that starts with # in quotes or leave the key out`,
-		"- {type: Model, id: m, provider: openai, auth: # a key\n}":         `1:42 "auth" is empty: # starts a comment; put a text that starts with # in quotes or leave the key out`,
-		"id: a\ndescription:\n":                                             "",
-		"id: a\ndescription: null # no text\n":                              "",
-		"id: a\nmemories: # none\ntools: &none\n":                           "",
-		"id: a\nmemories: # two\n  - id: m\n    token_limit: # ok\n      5": "",
+		"id: a\ndescription: #1 shop\n":                                         `2:1 "description" is empty: # starts a comment; put a text that starts with # in quotes or leave the key out`,
+		"id: a\ndescription: &shop\n":                                           `2:14 "description" is empty: & starts an anchor; put a text that starts with & in quotes or leave the key out`,
+		"id: a\ndescription: &shop # good\n":                                    `2:14 "description" is empty: & starts an anchor; put a text that starts with & in quotes or leave the key out`,
+		"id: #1\n":                                                              `1:1 "id" is empty: # starts a comment; put a text that starts with # in quotes`,
+		"id: a\nmemories:\n  - id: m\n    token_limit: # 5000\n":                `4:5 "token_limit" is empty: # starts a comment; put a text that starts with # in quotes or leave the key out`,
+		"- {type: Model, id: m, provider: openai, auth: # a key\n}":             `1:42 "auth" is empty: # starts a comment; put a text that starts with # in quotes or leave the key out`,
+		"id: a\nflows:\n  - id: f\n    steps: [{type: Agent, id: s, model:}]\n": `4:34 "model" is empty; give it a value`,
+		"id: a\ndescription:\n":                                                 "",
+		"id: a\ndescription: null # no text\n":                                  "",
+		"id: a\nmemories: # none\ntools: &none\n":                               "",
+		"id: a\nmemories: # two\n  - id: m\n    token_limit: # ok\n      5":     "",
 	} {
 		_, list := load(t, text)
 		got := ""
