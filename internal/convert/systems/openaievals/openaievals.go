@@ -105,7 +105,7 @@ func (c *conversion) run(run *input.Node) {
 		return
 	}
 	c.Skip(run, "it describes a run", "id", "object", "status", "created_at", "report_url", "eval_id", "metadata")
-	source.Get("type").Use()
+	c.constant(source, "type", "completions", "responses")
 	name := c.Text(source, "model")
 	parameters := c.parameters(c.Map(source, "sampling_params"))
 	if name != "" {
@@ -121,6 +121,13 @@ func (c *conversion) run(run *input.Node) {
 		c.messages(m)
 	}
 	c.source(source.Get("source"))
+}
+
+// constant reads a text that means nothing by itself, and reports one that it does not know.
+func (c *conversion) constant(n *input.Node, key string, known ...string) {
+	if v := n.Get(key); v != nil && !slices.Contains(known, v.Scalar()) {
+		c.Assumed(v.Use(), "%s %s is read as %s", key, v.Describe(), known[0])
+	}
 }
 
 // parameters reads the parameters of a model; p may be nil.
@@ -166,7 +173,7 @@ func (c *conversion) prompt(messages []*input.Node, places bool) (p evalset.Prom
 			continue
 		}
 		role, text := c.Text(n, "role"), c.content(n)
-		n.Get("type").Use()
+		c.constant(n, "type", "message")
 		if places {
 			text = strings.NewReplacer("{{item.", "{{", "{{ item.", "{{ ").Replace(text)
 		}
@@ -175,6 +182,7 @@ func (c *conversion) prompt(messages []*input.Node, places bool) (p evalset.Prom
 		case (role == "system" || role == "developer") && name == "":
 			p.System, p.At = strings.TrimSpace(p.System+"\n\n"+text), n
 		case i == len(messages)-1:
+			c.constant(n, "role", "user")
 			p.User = strings.TrimSpace(p.User + "\n\n" + text)
 		default:
 			c.Assumed(n, "messages before the last one are put at the beginning of the message of the user")
@@ -197,7 +205,7 @@ func (c *conversion) content(n *input.Node) string {
 	}
 	for _, part := range parts {
 		if text := part.Get("text"); text != nil {
-			part.Get("type").Use()
+			c.constant(part, "type", "text", "input_text", "output_text")
 			all = append(all, text.Text)
 		} else {
 			c.Unsupported(part.Use(), "a part of a message that is no text is not converted")
@@ -213,10 +221,13 @@ func (c *conversion) source(n *input.Node) {
 	}
 	if c.rows != nil {
 		content := n.Get("content")
-		if n.Fingerprint() != c.rows.Fingerprint() && (content == nil || content.Kind != input.List || len(content.Items) > 0) {
+		if content != nil && content.Kind == input.List && len(content.Items) == 0 {
+			c.constant(n, "type", "file_content")
+			return
+		}
+		if n.Use(); n.Fingerprint() != c.rows.Fingerprint() {
 			c.Unsupported(n, "a run has other rows than the first one: convert it from a file of its own")
 		}
-		n.Use()
 		return
 	}
 	var content []*input.Node
@@ -277,7 +288,7 @@ func (c *conversion) isOutput(g *input.Node) bool {
 	if text == "{{sample.output_text}}" {
 		return true
 	}
-	c.Unsupported(n, "the grader looks at %s, not at the answer: it is not converted", document.OneLine(n.Scalar()))
+	c.Unsupported(g.Use(), "the grader looks at %s, not at the answer: it is not converted", document.OneLine(n.Scalar()))
 	return false
 }
 
@@ -350,8 +361,8 @@ func (c *conversion) modelGrader(row int, g *input.Node, kind string, threshold 
 	b := evalset.Keys("type", "judge", "model", c.Judge(cmp.Or(g.Get("model"), g), "", c.Text(g, "model")))
 	var rubric []string
 	for _, m := range c.List(g, "input") {
-		m.Get("role").Use()
-		m.Get("type").Use()
+		c.constant(m, "role", "system", "developer", "user", "assistant")
+		c.constant(m, "type", "message")
 		text := strings.ReplaceAll(strings.ReplaceAll(c.content(m), "{{ ", "{{"), " }}", "}}")
 		if text = c.fill(row, &input.Node{Kind: input.Text, Text: text, Span: m.Span}, "(the output)"); text != "" {
 			rubric = append(rubric, text)

@@ -1,6 +1,7 @@
 package openaievals
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,8 +43,8 @@ func (c *conversion) registry() *document.App {
 	}
 	c.Skip(args, "models answer as the document says", "max_tokens", "n_samples")
 	if n := args.Get("num_few_shot"); n != nil && n.Text != "0" {
-		c.Unsupported(n, "examples of another file are not converted: add them to the system message")
-		args.Get("few_shot_jsonl").Use()
+		c.Unsupported(n, "the examples of %s are not converted: add them to the system message",
+			cmp.Or(c.Text(args, "few_shot_jsonl"), "another file"))
 	}
 	c.samples(args.Get("samples_jsonl"), args)
 	for i, sample := range c.of {

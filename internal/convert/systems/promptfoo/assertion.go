@@ -63,8 +63,9 @@ func (c *conversion) assertion(row int, n *input.Node, values map[string]string)
 		n = shorthand(n)
 	}
 	if ref := n.Get("$ref"); ref != nil {
-		template := c.root.Get("assertionTemplates").Get(path.Base(ref.Text))
-		if template == nil {
+		name, local := strings.CutPrefix(ref.Text, "#/assertionTemplates/")
+		template := c.root.Get("assertionTemplates").Get(name)
+		if template == nil || !local {
 			c.Malformed(ref, "no assertion template is called %s", ref.Text)
 			return
 		}

@@ -104,7 +104,9 @@ func (c *conversion) prompts() {
 					raw = n.Get(key)
 				}
 			}
-			n.Get("id").Use()
+			if id := n.Get("id"); id != nil && raw != id {
+				c.Skip(n, "a prompt is named by its label", "id")
+			}
 			if raw == nil {
 				c.Malformed(n, "a prompt has no raw and no id")
 				continue
