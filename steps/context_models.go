@@ -8,9 +8,9 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/internal/memory/promptcontext"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -90,9 +90,7 @@ func truncate(text string, max int) string {
 	if max <= 0 || len(text) <= max {
 		return text
 	}
-	for !utf8.RuneStart(text[max]) {
-		max--
-	}
+	max = textfmt.Boundary(text, max)
 	return fmt.Sprintf("%s [… %d bytes more]", text[:max], len(text)-max)
 }
 

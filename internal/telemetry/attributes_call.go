@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/attribute"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -389,10 +389,7 @@ func (c content) cut(text string) string {
 	if len(text) <= c.max {
 		return text
 	}
-	n := c.max
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
+	n := textfmt.Boundary(text, c.max)
 	return fmt.Sprintf("%s [… %d bytes more]", text[:n], len(text)-n)
 }
 

@@ -56,6 +56,17 @@ func ByteOffset(text string, n int) int {
 	return at
 }
 
+// Boundary returns the place at or before n where a character of a text may be cut: at most three
+// bytes before n, also in a text that is not UTF-8.
+func Boundary(text string, n int) int {
+	for at := n; at > 0 && at > n-utf8.UTFMax && at < len(text); at-- {
+		if utf8.RuneStart(text[at]) {
+			return at
+		}
+	}
+	return n
+}
+
 // OneLine replaces each run of white space by a single space, and invalid UTF-8 by
 // U+FFFD.
 func OneLine(text string) string {

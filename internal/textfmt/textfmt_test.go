@@ -7,6 +7,18 @@ import (
 	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
+// TestBoundary checks that a text is cut between characters, and near the place if it is not UTF-8.
+func TestBoundary(t *testing.T) {
+	for _, c := range []struct {
+		text    string
+		n, want int
+	}{{"abc", 2, 2}, {"aé", 2, 1}, {"a🎉b", 4, 1}, {"a🎉b", 5, 5}, {"abc", 0, 0}, {"abc", 3, 3}, {"a\x80\x80\x80\x80\x80\x80", 6, 6}, {"\x80\x80", 1, 1}} {
+		if got := textfmt.Boundary(c.text, c.n); got != c.want {
+			t.Errorf("Boundary(%q, %d) = %d, want %d", c.text, c.n, got, c.want)
+		}
+	}
+}
+
 func TestNumbers(t *testing.T) {
 	for want, got := range map[string]string{
 		"0":           textfmt.Thousands(0),

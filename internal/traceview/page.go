@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"html/template"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/qtype-dev/qtype/internal/telemetry"
 	"github.com/qtype-dev/qtype/internal/textfmt"
@@ -102,10 +101,7 @@ func (p *page) entry(e *entry, sum *totals) pageEntry {
 	for _, b := range e.blocks {
 		text := b.text
 		if len(text) > maxPageText {
-			end := maxPageText
-			for !utf8.RuneStart(text[end]) {
-				end--
-			}
+			end := textfmt.Boundary(text, maxPageText)
 			text = fmt.Sprintf("%s\n… %s more", text[:end], textfmt.Bytes(int64(len(text)-end)))
 		}
 		out.Blocks = append(out.Blocks, pageBlock{b.label, text})

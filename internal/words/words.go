@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
 // maxTerm is the number of bytes of a term; longer words are cut.
@@ -91,11 +93,7 @@ func Normalize(word string) string {
 	if len(word) <= maxTerm {
 		return word
 	}
-	end := maxTerm
-	for !utf8.RuneStart(word[end]) {
-		end--
-	}
-	return word[:end]
+	return word[:textfmt.Boundary(word, maxTerm)]
 }
 
 // simplify removes accents and the variants of characters.

@@ -14,6 +14,8 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/clipperhouse/uax29/v2/graphemes"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
 // maxPending bounds what Pending shows of a line, in bytes: it is called for each delta.
@@ -51,10 +53,7 @@ func (r *Renderer) Pending() []string {
 	}
 	copied := *r
 	if cut := len(r.line) - maxPending; cut > 0 {
-		for !utf8.RuneStart(r.line[cut]) {
-			cut++
-		}
-		copied.line = r.line[cut:]
+		copied.line = r.line[textfmt.Boundary(r.line, cut+utf8.UTFMax-1):]
 	}
 	return copied.Flush()
 }

@@ -83,7 +83,7 @@ func TestView(t *testing.T) {
 		"a rebound name":            {"POST", "/annotations", made, append(bearer, "Host", "attacker.example"), 421},
 		"no annotation":             {"POST", "/annotations", `{"file": "/etc/passwd"}`, bearer, 400},
 		"an unknown result":         {"POST", "/annotations", `{"row": 9, "variant": "base", "label": "fail"}`, bearer, 400},
-		"a large one":               {"POST", "/annotations", `{"note": "` + strings.Repeat("x", 2<<20) + `"}`, bearer, 413},
+		"a large one":               {"POST", "/annotations", `{"note": "` + strings.Repeat("x", 1<<20) + `"}`, bearer, 413},
 	} {
 		if status, text, _ := send(t, c.method, base+c.path, c.body, c.headers...); status != c.want {
 			t.Errorf("%s: %d %.200s", name, status, text)

@@ -214,7 +214,7 @@ func (c *Corpus) author(name string) int32 {
 		n = int32(len(c.authors))
 		c.named[name] = n
 		var s author
-		for t := range words.All(name) {
+		for t := range words.All(cut(name, maxNameBytes)) {
 			s.words = append(s.words, t.Term)
 		}
 		c.authors = append(c.authors, s)

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
 const (
@@ -96,9 +98,7 @@ func (d *divider) add(unit string, kind lineKind, room int) {
 		if blank := strings.LastIndexAny(unit[:end], " \n\t"); blank > room/2 {
 			end = blank
 		}
-		for !utf8.RuneStart(unit[end]) {
-			end--
-		}
+		end = textfmt.Boundary(unit, end)
 		d.open.WriteString(unit[:end])
 		d.end()
 		unit = unit[end:]

@@ -185,6 +185,7 @@ func FuzzRank(f *testing.F) {
 	c := corpusOf("Ann: we adopted two dogs in May", "Bob: 日本語 and emoji 🎉")
 	f.Add("NEAR(dogs AND \"*")
 	f.Add("2024-99-99 may 31 🎉")
+	f.Add("a" + strings.Repeat("\x80", 900)) // was never divided
 	f.Fuzz(func(_ *testing.T, text string) {
 		c.Rank(Query{Text: text, Limit: 10})
 		stem(text)
@@ -218,6 +219,11 @@ func TestPassages(t *testing.T) {
 	}
 	if inRow == 0 || !inCode {
 		t.Errorf("%d passages of rows, code %t", inRow, inCode)
+	}
+	for _, text := range []string{"a" + strings.Repeat("\x80", 900), strings.Repeat("\x80", 900)} { // no UTF-8
+		if got := Passages(text); len(got) < 2 {
+			t.Errorf("%d passages", len(got))
+		}
 	}
 	if got := Passages(" short "); len(got) != 1 || got[0].Text != "short" || len(Passages(" \n")) != 0 {
 		t.Errorf("a short text has %v", got)

@@ -14,6 +14,7 @@ const (
 	maxTextBytes  = 64 << 10 // of a message whose words are found
 	maxQueryBytes = 8 << 10  // of a query
 	maxQueryTerms = 64
+	maxNameBytes  = 256 // of an author whose words are found; each passage has them
 )
 
 // isStopWord reports whether a word is one of the English words that are left out of queries

@@ -207,7 +207,13 @@ func (b *Builder) Answer(a Answer) {
 		step.Set("system_message", a.System)
 	}
 	if len(a.Tools) > 0 {
-		step.Set("tools", document.NameList(a.Tools))
+		var unique []string // a program may name a tool twice
+		for _, id := range a.Tools {
+			if !slices.Contains(unique, id) {
+				unique = append(unique, id)
+			}
+		}
+		step.Set("tools", document.NameList(unique))
 		if a.MaxSteps > 0 {
 			step.Set("max_tool_executions", a.MaxSteps)
 		}

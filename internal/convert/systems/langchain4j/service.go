@@ -91,9 +91,7 @@ func (c *conversion) addTools(s *service, e *code.Expr, at source.Span) {
 	for _, m := range c.methods {
 		if strings.EqualFold(m.class, name) {
 			found = true
-			if id := c.tool(m); !slices.Contains(s.tools, id) {
-				s.tools = append(s.tools, id)
-			}
+			s.tools = append(s.tools, c.tool(m))
 		}
 	}
 	if !found {
