@@ -162,6 +162,7 @@ func newWaves() *waves.Run {
 
 // TestRun_Batches: the output is that of a run without batches, whatever their servers do, and no call is paid twice.
 func TestRun_Batches(t *testing.T) {
+	testkit.SkipWithRace(t) // the other tests of waves run with it
 	const rows, sessions = 24, 8
 	documents := map[string]string{"several steps": severalSteps, "batch step": grouped}
 	for provider := range providers {
@@ -241,6 +242,7 @@ func TestRun_BatchesKilled(t *testing.T) {
 		}
 		os.Exit(0) // open connections to a server that lives on are no leak
 	}
+	testkit.SkipWithRace(t)
 	for provider := range providers {
 		t.Run(provider, func(t *testing.T) {
 			t.Chdir(t.TempDir())

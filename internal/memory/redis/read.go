@@ -126,22 +126,38 @@ func recordsOf(items []driver.XMessage) []record {
 // round trip. The stream is empty unless the session has format 1.
 func readRange(ctx context.Context, s *Store, client redisclient.Client, k store.Key, from, to int64, limit int) ([]record, error) {
 	n := s.names(k)
+	for {
+		out, damaged, err := readList(ctx, client, n, from, to, limit)
+		if err != nil || !damaged {
+			return out, err
+		}
+		if repaired, err := repair(ctx, s, client, k, 0, 0); err != nil || !repaired {
+			return out, err
+		}
+	}
+}
+
+// readList is readRange without a repair. The list is damaged if it has more records than positions.
+func readList(ctx context.Context, client redisclient.Client, n names, from, to int64, limit int) (out []record, damaged bool, err error) {
 	pipe := client.Pipeline()
 	stream := pipe.XRangeN(ctx, n.stream, strconv.FormatInt(from, 10), strconv.FormatInt(to, 10), int64(limit))
 	list := pipe.LRange(ctx, n.messages, from-1, to-1)
-	last := pipe.LRange(ctx, n.messages, -1, -1)
+	last, count := pipe.LRange(ctx, n.messages, -1, -1), pipe.LLen(ctx, n.messages)
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if items := stream.Val(); len(items) > 0 {
-		return recordsOf(items), nil
+		return recordsOf(items), false, nil
 	}
-	out := toRecords(list.Val())
-	switch newest := toRecords(last.Val()); {
-	case len(newest) == 0 || newest[0].seq() < from, len(out) > 0 && out[0].seq() == from:
-		return out, nil
+	out = toRecords(list.Val())
+	newest := toRecords(last.Val())
+	if len(newest) > 0 && newest[0].seq() < count.Val() {
+		damaged = true
 	}
-	return search(ctx, client, n.messages, from, limit)
+	if len(newest) > 0 && newest[0].seq() >= from && (len(out) == 0 || out[0].seq() != from) {
+		out, err = search(ctx, client, n.messages, from, limit)
+	}
+	return out, damaged, err
 }
 
 // search finds the entries from a position on in a list in which entries are missing, so
@@ -265,9 +281,15 @@ func (s *Store) readAt(ctx context.Context, k store.Key, seqs []int64) ([]*store
 		var entries []*store.Entry
 		for i, seq := range seqs {
 			found := recordsOf(streams[i].Val())
-			for _, text := range lists[i].Val() {
-				if r := record(text); len(found) == 0 && r.seq() == seq {
-					found = append(found, r)
+			if texts := toRecords(lists[i].Val()); len(found) == 0 && len(texts) > 0 {
+				if texts[0].seq() != seq { // others are missing, or the list is damaged
+					var err error
+					if texts, err = readRange(ctx, s, client, k, seq, seq, 1); err != nil {
+						return nil, err
+					}
+				}
+				if len(texts) > 0 && texts[0].seq() == seq {
+					found = texts
 				}
 			}
 			p, err := s.page(found, store.Query{Live: true})

@@ -98,6 +98,13 @@ func (s *Store) Replace(ctx context.Context, k store.Key, r store.Replacement) e
 			return struct{}{}, err
 		}
 		result, err := replaceScript.Run(ctx, client, s.names(k).slice(), args...).Int()
+		if result == missingRecord {
+			if repaired, failure := repair(ctx, s, client, k, 0, 0); failure != nil {
+				return struct{}{}, failure
+			} else if repaired {
+				result, err = replaceScript.Run(ctx, client, s.names(k).slice(), args...).Int()
+			}
+		}
 		switch {
 		case err != nil || result == done:
 			return struct{}{}, err

@@ -57,7 +57,10 @@ end)
 if seen then return 4 end
 local stream = head[2] == '1'
 local last = redis.call('LINDEX', KEYS[5], -1)
-if last and not stream and ARGV[6] ~= '0' and tonumber(string.match(last, '^%d+')) >= tonumber(ARGV[7]) then return 5 end
+if last and not stream and ARGV[6] ~= '0' then
+  last = tonumber(string.match(last, '^%d+'))
+  if last >= tonumber(ARGV[7]) or last < redis.call('LLEN', KEYS[5]) then return 5 end
+end
 i = 6
 each(5, function()
   if stream then
@@ -97,7 +100,7 @@ func (s *Store) Apply(ctx context.Context, k store.Key, c store.Change) error {
 		return err
 	}
 	_, err = use(ctx, s, func(ctx context.Context, client redisclient.Client) (struct{}, error) {
-		return struct{}{}, apply(ctx, s, client, k, change{own: own, first: c.Version == 0, args: args})
+		return struct{}{}, apply(ctx, s, client, k, change{own: own, first: c.Version == 0, args: args, version: c.Version, last: c.State.Last - int64(len(c.Entries))})
 	})
 	return err
 }
@@ -107,6 +110,8 @@ type change struct {
 	own   int64 // random number that identifies it
 	first bool  // it creates the session
 	args  []any
+
+	version, last int64 // of the session before it
 }
 
 func apply(ctx context.Context, s *Store, client redisclient.Client, k store.Key, c change) error {
@@ -116,6 +121,13 @@ func apply(ctx context.Context, s *Store, client redisclient.Client, k store.Key
 		}
 	}
 	result, err := applyScript.Run(ctx, client, s.names(k).slice(), c.args...).Int()
+	if result == uncounted {
+		if repaired, failure := repair(ctx, s, client, k, c.version, c.last); failure != nil {
+			return failure
+		} else if repaired {
+			result, err = applyScript.Run(ctx, client, s.names(k).slice(), c.args...).Int()
+		}
+	}
 	switch {
 	case err != nil:
 		return err
