@@ -95,7 +95,11 @@ func (m *Memory) copyOnce(ctx context.Context, p window.Policy, t *change.Transi
 	}
 	if past != base {
 		t.SetVariablesOf(turn)
-		t.DropContext(m.context, past.State.Last+1)
+		from := past.State.Last + 1
+		if revised := change.FirstRevised(base.State, past.State); revised > 0 {
+			from = min(from, revised)
+		}
+		t.DropContext(m.context, from)
 	}
 	t.Settle(p)
 	for e, err := range m.reader.Store.Entries(ctx, key, store.Query{To: max(past.State.Last, 1)}) {

@@ -76,12 +76,16 @@ func (m *Memory) rewind(ctx context.Context, session string, turn int64, keep bo
 		if err != nil {
 			return false, err
 		}
-		if m.context != nil && event.From > 0 {
-			if err := m.context.Withdraw(contextSession{t}, event.From); err != nil {
+		from := event.From
+		if revised := change.FirstRevised(base.State, past.State); revised > 0 && (from == 0 || revised < from) {
+			from = revised // a message has its former text again
+		}
+		if m.context != nil && from > 0 {
+			if err := m.context.Withdraw(contextSession{t}, from); err != nil {
 				return false, err
 			}
 		}
-		n.Rewind(t.policy, past, event, m.context, m.moment())
+		n.Rewind(t.policy, past, event, m.context, from, m.moment())
 		return true, nil
 	}, nil)
 }

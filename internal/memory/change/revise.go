@@ -113,14 +113,37 @@ func (t *Transition) Pin(all []*store.Entry, pin bool) {
 	t.addEvent(event)
 }
 
-// Rewind makes t the transition to a window that follows from the events before e and from e.
-func (t *Transition) Rewind(p window.Policy, past *window.View, e store.Event, c dependent, now time.Time) {
+// FirstRevised returns the position of the first message that was edited or deleted in one of two states of a session
+// only; 0 for none.
+func FirstRevised(a, b store.State) (first int64) {
+	note := func(seq int64) {
+		if first == 0 || seq < first {
+			first = seq
+		}
+	}
+	for _, states := range [][2]store.State{{a, b}, {b, a}} {
+		others := states[1].Edits()
+		for _, e := range states[0].Edits() {
+			if !slices.Contains(others, e) {
+				note(e.Of)
+			}
+		}
+		if only := ParsedRanges(states[0].Deleted).Except(ParsedRanges(states[1].Deleted)); len(only) > 0 {
+			note(only[0].From)
+		}
+	}
+	return first
+}
+
+// Rewind makes t the transition to a window that follows from the events before e and from e. What a context has of messages
+// from a position on is removed.
+func (t *Transition) Rewind(p window.Policy, past *window.View, e store.Event, c dependent, from int64, now time.Time) {
 	t.Begin(past, now)
 	t.Next.State.Turns++
 	t.Next.State.Extend(t.Now)
 	t.addEvent(e)
 	t.SetVariablesOf(e.Rewound - 1)
-	t.DropContext(c, e.From)
+	t.DropContext(c, from)
 	t.Settle(p)
 }
 
