@@ -97,8 +97,8 @@ func (a *App) memoryTool(t *spec.MemoryTool) (tool.Tool, error) {
 // sharedModels are the models of the application.
 func (a *App) sharedModels() memoryconfig.Models {
 	return memoryconfig.Models{
-		Summarizer: func(b *spec.SummaryBlock) promptcontext.Summarizer {
-			return steps.Summarizer(b.Model.ID, func() (model.Chat, error) { return a.models.chat.get(b.Model.To) })
+		Chat: func(ref *spec.Ref[*spec.Model]) promptcontext.Model {
+			return steps.ContextModel(ref.ID, func() (model.Chat, error) { return a.models.chat.get(ref.To) })
 		},
 		Embedder: func(b *spec.RetrievalBlock) promptcontext.Embedder {
 			return steps.Embedder(b.EmbeddingModel.ID, func() (model.Embedder, error) {
@@ -106,14 +106,11 @@ func (a *App) sharedModels() memoryconfig.Models {
 				return uncached{m}, err
 			})
 		},
-		Extractor: func(b *spec.FactsBlock) promptcontext.Extractor {
-			return steps.FactExtractor(b.Model.ID, func() (model.Chat, error) { return a.models.chat.get(b.Model.To) })
-		},
 		InputTokens: inputTokens,
 	}
 }
 
-// inputTokens returns the number of tokens of messages that a summary or facts are made of
+// inputTokens returns the number of tokens of messages that a summary, facts or observations are made of
 // in one call: what the context window of the model has room for in addition to the
 // instructions and two results, less a reserve, because the model may count
 // differently. 0 is the default of the memory.

@@ -227,3 +227,23 @@ func (*FactsBlock) contextBlock() {}
 
 // BlockScope is the scope.
 func (b *FactsBlock) BlockScope() Scope { return b.Scope }
+
+// ObservationsBlock is a log of dated statements that a model derives from messages that left the window. A statement is stored only with the messages that prove it, and is never rewritten: new ones are appended, and of a log that exceeds max_tokens the oldest lines are merged.
+type ObservationsBlock struct {
+	Positioned
+	// Model is the id of the chat model that writes the statements.
+	Model Ref[*Model] `yaml:"model" jsonschema:"required"`
+	// Scope selects what is observed: the session, or all sessions of its user (user): a new session then begins with the log of the earlier ones.
+	Scope Scope `yaml:"scope" default:"session" validate:"oneof=session user"`
+	// MaxTokens is the maximum length of the log.
+	MaxTokens int `yaml:"max_tokens" default:"2000" validate:"gt=0"`
+	// Instructions are the prompt for writing statements; they replace the default ones.
+	Instructions string `yaml:"instructions" verbatim:"true"`
+	// Priority selects which block is shortened first if the blocks are too large: the one with the highest number; 0 is never shortened.
+	Priority int `yaml:"priority" default:"2" validate:"gte=0"`
+}
+
+func (*ObservationsBlock) contextBlock() {}
+
+// BlockScope is the scope.
+func (b *ObservationsBlock) BlockScope() Scope { return b.Scope }

@@ -65,7 +65,7 @@ func Unions() []Union {
 			of[FileSecretManager]("file"), of[GoogleSecretManager]("google_secret_manager"), of[VaultSecretManager]("vault")}},
 		{Name: "index", Type: reflect.TypeFor[Index](), Cases: indexCases()},
 		{Name: "context block", Type: reflect.TypeFor[ContextBlock](), Cases: []Case{
-			of[FactsBlock]("facts"), of[PinnedBlock]("pinned"), of[RetrievalBlock]("retrieval"), of[SummaryBlock]("summary"), of[VariablesBlock]("variables")}},
+			of[FactsBlock]("facts"), of[ObservationsBlock]("observations"), of[PinnedBlock]("pinned"), of[RetrievalBlock]("retrieval"), of[SummaryBlock]("summary"), of[VariablesBlock]("variables")}},
 		{Name: "feedback", Type: reflect.TypeFor[Feedback](), Cases: []Case{
 			of[CategoryFeedback]("category"), of[RatingFeedback]("rating"), of[ThumbsFeedback]("thumbs")}},
 	}

@@ -15,38 +15,42 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// summarizer is a chat model that writes the running summaries of a memory.
-type summarizer struct {
+// contextModel is a chat model that writes the summaries, facts or observations of a memory.
+type contextModel struct {
 	id    string // the model's id
 	chat  func() (model.Chat, error)
 	pause contextPause
 }
 
-// Summarizer lets a chat model write the summaries of a promptcontext. The model is made on
+// ContextModel lets a chat model write the summaries, facts or observations of a promptcontext. The model is made on
 // first use. Its cost is reported as that of the step that used the promptcontext.
-func Summarizer(id string, chat func() (model.Chat, error)) promptcontext.Summarizer {
-	return &summarizer{id: id, chat: chat}
+func ContextModel(id string, chat func() (model.Chat, error)) promptcontext.Model {
+	return &contextModel{id: id, chat: chat}
 }
 
-// Summarize calls the model once.
-func (s *summarizer) Summarize(ctx context.Context, f promptcontext.SummaryRequest) (string, error) {
+// ask calls the model once and returns the text of its answer.
+func (s *contextModel) ask(ctx context.Context, instructions, prompt string, schema *model.Schema) (string, error) {
 	m, err := s.chat()
 	if err != nil {
 		return "", err
 	}
-	const wordsPerToken = 0.7 // models count words better than tokens
-	instructions := fmt.Sprintf("%s\n\nThe summary has at most %d words.", f.Instructions, max(int(float64(f.MaxTokens)*wordsPerToken), 1))
-	resp, err := s.pause.ask(ctx, m, model.Request{Messages: []chat.Message{
-		chat.Text(chat.System, instructions), chat.Text(chat.User, summaryPrompt(f))}})
+	resp, err := s.pause.ask(ctx, m, model.Request{Schema: schema, Messages: []chat.Message{chat.Text(chat.System, instructions), chat.Text(chat.User, prompt)}})
 	if err != nil {
 		return "", err
 	}
 	reportUsage(ctx, Event{Input: resp.Usage.Input, Output: resp.Usage.Output, Cached: resp.Usage.Cached, Cost: resp.Usage.Cost, Model: s.id})
-	text := resp.Message.Text()
-	if strings.TrimSpace(text) == "" {
-		return "", fmt.Errorf("model %s returned an empty summary", s.id)
+	return resp.Message.Text(), nil
+}
+
+// Summarize calls the model once.
+func (s *contextModel) Summarize(ctx context.Context, f promptcontext.SummaryRequest) (string, error) {
+	const wordsPerToken = 0.7 // models count words better than tokens
+	instructions := fmt.Sprintf("%s\n\nThe summary has at most %d words.", f.Instructions, max(int(float64(f.MaxTokens)*wordsPerToken), 1))
+	text, err := s.ask(ctx, instructions, summaryPrompt(f), nil)
+	if err == nil && strings.TrimSpace(text) == "" {
+		err = fmt.Errorf("model %s returned an empty summary", s.id)
 	}
-	return text, nil
+	return text, err
 }
 
 // summaryPrompt returns the messages to summarize as one text.
@@ -58,6 +62,9 @@ func summaryPrompt(f promptcontext.SummaryRequest) string {
 		b.WriteString("(none yet)")
 	}
 	b.WriteString(f.Summary)
+	if len(f.Messages) == 0 { // lines that become shorter
+		return b.String()
+	}
 	b.WriteString("\n\nThe messages that come next:\n")
 	for i := range f.Messages {
 		msg := &f.Messages[i]

@@ -37,7 +37,7 @@ func TestSummarizer_Prompt(t *testing.T) {
 		chat.Text(chat.User, "one\nassistant: I never did so."), call, chat.Text(chat.Tool, strings.Repeat("é", 40)), picture}}
 	var usage []steps.Event
 	ctx := steps.WithEvents(t.Context(), func(ev steps.Event) { usage = append(usage, ev) }, steps.EventUsage)
-	by := steps.Summarizer("recordingModel", func() (model.Chat, error) { return s, nil })
+	by := steps.ContextModel("recordingModel", func() (model.Chat, error) { return s, nil })
 	if got, err := by.Summarize(ctx, request); err != nil || got != "They spoke." {
 		t.Errorf("got %q, %v", got, err)
 	}

@@ -45,14 +45,14 @@ func (u *unsteadyModel) Embed(_ context.Context, texts []string) ([][]float32, m
 func TestContextModels_PauseAfterFailure(t *testing.T) {
 	for name, start := range map[string]func(*unsteadyModel) func(context.Context) error{
 		"summary": func(u *unsteadyModel) func(context.Context) error {
-			s := steps.Summarizer("unsteady", func() (model.Chat, error) { return u, nil })
+			s := steps.ContextModel("unsteady", func() (model.Chat, error) { return u, nil })
 			return func(ctx context.Context) error {
 				_, err := s.Summarize(ctx, promptcontext.SummaryRequest{MaxTokens: 9})
 				return err
 			}
 		},
 		"facts": func(u *unsteadyModel) func(context.Context) error {
-			x := steps.FactExtractor("unsteady", func() (model.Chat, error) { return u, nil })
+			x := steps.ContextModel("unsteady", func() (model.Chat, error) { return u, nil })
 			return func(ctx context.Context) error {
 				_, err := x.Extract(ctx, promptcontext.FactsRequest{})
 				return err

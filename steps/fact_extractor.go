@@ -14,19 +14,6 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// factExtractor is a chat model that finds facts in messages for a memory.
-type factExtractor struct {
-	id    string // the model's id
-	chat  func() (model.Chat, error)
-	pause contextPause
-}
-
-// FactExtractor lets a chat model extract the facts of a promptcontext. The model is made on
-// first use. Its cost is reported as that of the step that used the promptcontext.
-func FactExtractor(id string, chat func() (model.Chat, error)) promptcontext.Extractor {
-	return &factExtractor{id: id, chat: chat}
-}
-
 // factSchema is the form of the answer.
 const factSchema = `{"type":"object","properties":{"changes":{"type":"array","items":{"type":"object","properties":{` +
 	`"op":{"type":"string","enum":["add","update","delete"]},` +
@@ -36,65 +23,81 @@ const factSchema = `{"type":"object","properties":{"changes":{"type":"array","it
 	`"quote":{"type":"string","description":"the words of that message, copied exactly"}},` +
 	`"required":["op","id","text","message","quote"],"additionalProperties":false}}},"required":["changes"],"additionalProperties":false}`
 
+// statementSchema is the form of the answer.
+const statementSchema = `{"type":"object","properties":{"statements":{"type":"array","items":{"type":"object","properties":{` +
+	`"text":{"type":"string","description":"the statement, one short sentence"},` +
+	`"proofs":{"type":"array","items":{"type":"object","properties":{` +
+	`"message":{"type":"integer","description":"the number of a message that states it"},` +
+	`"quote":{"type":"string","description":"a few words of that message, copied exactly"}},` +
+	`"required":["message","quote"],"additionalProperties":false}}},` +
+	`"required":["text","proofs"],"additionalProperties":false}}},"required":["statements"],"additionalProperties":false}`
+
 // Extract calls the model once.
-func (x *factExtractor) Extract(ctx context.Context, r promptcontext.FactsRequest) ([]promptcontext.FactChange, error) {
-	m, err := x.chat()
-	if err != nil {
-		return nil, err
+func (s *contextModel) Extract(ctx context.Context, r promptcontext.FactsRequest) ([]promptcontext.FactChange, error) {
+	var known []string
+	for i := range r.Facts {
+		known = append(known, r.Facts[i].ID+": "+r.Facts[i].Text())
 	}
-	instructions := r.Instructions + "\n\nAnswer with one JSON object of this schema, and nothing else. Without changes the list is empty.\n" + factSchema
-	resp, err := x.pause.ask(ctx, m, model.Request{Schema: &model.Schema{Name: "facts", JSON: json.RawMessage(factSchema)}, Messages: []chat.Message{
-		chat.Text(chat.System, instructions), chat.Text(chat.User, factPrompt(r))}})
-	if err != nil {
-		return nil, err
-	}
-	reportUsage(ctx, Event{Input: resp.Usage.Input, Output: resp.Usage.Output, Cached: resp.Usage.Cached, Cost: resp.Usage.Cost, Model: x.id})
-	changes, err := parseFactChanges(resp.Message.Text())
-	if err != nil {
-		return nil, fmt.Errorf("model %s: %w", x.id, err)
-	}
-	return changes, nil
+	return askForList[promptcontext.FactChange](ctx, s, "facts", "changes", r.Instructions, factSchema, "The list of facts:"+numbered(known, r.Messages, r.Times, r.Room))
 }
 
-// parseFactChanges reads the object in an answer, which may be in a code block.
-func parseFactChanges(answer string) ([]promptcontext.FactChange, error) {
+// Observe calls the model once.
+func (s *contextModel) Observe(ctx context.Context, r promptcontext.ObservationsRequest) ([]promptcontext.Statement, error) {
+	return askForList[promptcontext.Statement](ctx, s, "observations", "statements", r.Instructions, statementSchema, "The newest lines of the log:"+numbered(r.Recent, r.Messages, r.Times, r.Room))
+}
+
+// askForList calls the model for an object with a list, whose key is the name of what is in it.
+func askForList[T any](ctx context.Context, s *contextModel, name, key, instructions, schema, prompt string) ([]T, error) {
+	instructions += "\n\nAnswer with one JSON object of this schema, and nothing else. Without " + key + " the list is empty.\n" + schema
+	answer, err := s.ask(ctx, instructions, prompt+"\n\nNow write the "+key+".", &model.Schema{Name: name, JSON: json.RawMessage(schema)})
+	if err != nil {
+		return nil, err
+	}
+	all, err := answerList[T](answer, key)
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %w", s.id, err)
+	}
+	return all, nil
+}
+
+// answerList reads the list of the object in an answer, which may be in a code block.
+func answerList[T any](answer, key string) (all []T, err error) {
 	answer = value.AnswerText(answer)
 	from, to := strings.IndexByte(answer, '{'), strings.LastIndexByte(answer, '}')
-	if from < 0 || to < from {
+	var found map[string]json.RawMessage
+	if from < 0 || to < from || json.Unmarshal([]byte(answer[from:to+1]), &found) != nil {
 		return nil, errors.New("the answer is not a JSON object")
 	}
-	var found struct {
-		Changes *[]promptcontext.FactChange `json:"changes"`
+	if list := found[key]; list != nil {
+		if err := json.Unmarshal(list, &all); err != nil {
+			return nil, fmt.Errorf("the answer is not a list of %s: %w", key, err)
+		}
 	}
-	if err := json.Unmarshal([]byte(answer[from:to+1]), &found); err != nil {
-		return nil, fmt.Errorf("the answer is not a list of changes: %w", err)
+	if all == nil {
+		return nil, fmt.Errorf("the answer has no list of %s", key)
 	}
-	if found.Changes == nil {
-		return nil, errors.New("the answer has no list of changes")
-	}
-	return *found.Changes, nil
+	return all, nil
 }
 
-// factPrompt returns the facts and the messages as one text.
-func factPrompt(r promptcontext.FactsRequest) string {
+// numbered returns what is known and the messages as one text.
+func numbered(known []string, messages []chat.Message, times []time.Time, room int) string {
 	const bytesPerToken = 3
 	var b strings.Builder
-	b.WriteString("The list of facts:\n\n")
-	if len(r.Facts) == 0 {
+	b.WriteString("\n\n")
+	if len(known) == 0 {
 		b.WriteString("(none yet)\n")
 	}
-	for i := range r.Facts {
-		fmt.Fprintf(&b, "%s: %s\n", r.Facts[i].ID, r.Facts[i].Text())
+	for _, line := range known {
+		b.WriteString(line + "\n")
 	}
 	b.WriteString("\nThe messages that come next:\n")
-	for i := range r.Messages {
-		msg := &r.Messages[i]
-		text := truncate(msg.Text(), r.Room*bytesPerToken)
+	for i := range messages {
+		msg := &messages[i]
+		text := truncate(msg.Text(), room*bytesPerToken)
 		if text == "" || msg.Role != chat.User && msg.Role != chat.Assistant {
 			continue
 		}
-		fmt.Fprintf(&b, "\n%d. %s, %s: %s", i+1, msg.Role, r.Times[i].Format(time.DateOnly), indented(text))
+		fmt.Fprintf(&b, "\n%d. %s, %s: %s", i+1, msg.Role, times[i].Format(time.DateOnly), indented(text))
 	}
-	b.WriteString("\n\nNow write the changes.")
 	return b.String()
 }

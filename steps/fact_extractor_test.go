@@ -22,7 +22,7 @@ func TestFactExtractor(t *testing.T) {
 			chat.Text(chat.User, strings.Repeat("é", 40))}}
 	var usage []steps.Event
 	ctx := steps.WithEvents(t.Context(), func(ev steps.Event) { usage = append(usage, ev) }, steps.EventUsage)
-	by := steps.FactExtractor("scribe", func() (model.Chat, error) { return s, nil })
+	by := steps.ContextModel("scribe", func() (model.Chat, error) { return s, nil })
 	change := promptcontext.FactChange{Op: "add", Text: "The user lives in Rome.", Message: 1, Quote: "moved"}
 	object := `{"changes":[{"op":"add","id":"","text":"The user lives in Rome.","message":1,"quote":"moved"}]}`
 	for _, test := range []struct {

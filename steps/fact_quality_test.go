@@ -98,7 +98,7 @@ func TestFactQuality(t *testing.T) {
 		t.Log(text)
 	}
 	m, err := memory.New(memory.Config{ID: "m", Counter: runeCounter{}, Context: promptcontext.New(warn, promptcontext.Block{Kind: promptcontext.Facts,
-		Scope: memory.UserScope, Priority: 1, Extractor: steps.FactExtractor("scribe", func() (model.Chat, error) { return scribe, nil })})}, memory.NewInProcess())
+		Scope: memory.UserScope, Priority: 1, Extractor: steps.ContextModel("scribe", func() (model.Chat, error) { return scribe, nil })})}, memory.NewInProcess())
 	testkit.Must(t, err)
 	labelled, stored, right, found := 0, 0, 0, 0
 	for i, one := range labelledMessages(t) {

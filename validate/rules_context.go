@@ -62,8 +62,15 @@ func longSummary() rule {
 		}
 		share := float64(m.TokenLimit) - chatShare(m)
 		for _, block := range m.Context {
-			if s, ok := block.(*spec.SummaryBlock); ok && float64(s.MaxTokens) > share {
-				p.list.Add(p.reportAt(placeOf(s, "max_tokens", "type"), "the summary can have %d tokens, but the context of memory %q has room for %.0f", s.MaxTokens, m.ID, share).
+			what, most := "summary", 0
+			switch b := block.(type) {
+			case *spec.SummaryBlock:
+				most = b.MaxTokens
+			case *spec.ObservationsBlock:
+				what, most = "log of observations", b.MaxTokens
+			}
+			if float64(most) > share {
+				p.list.Add(p.reportAt(placeOf(block, "max_tokens", "type"), "the %s can have %d tokens, but the context of memory %q has room for %.0f", what, most, m.ID, share).
 					WithRelated(placeOf(m, "token_limit", "id"), fmt.Sprintf("token_limit is %d, and %g of it is for messages", m.TokenLimit, m.ChatHistoryTokenRatio)))
 			}
 		}

@@ -13,9 +13,8 @@ import (
 
 // Models returns the models of context blocks.
 type Models struct {
-	Summarizer func(*spec.SummaryBlock) promptcontext.Summarizer // of a summary
-	Embedder   func(*spec.RetrievalBlock) promptcontext.Embedder // of a retrieval
-	Extractor  func(*spec.FactsBlock) promptcontext.Extractor    // of facts
+	Chat     func(*spec.Ref[*spec.Model]) promptcontext.Model  // of a summary, of facts, of observations
+	Embedder func(*spec.RetrievalBlock) promptcontext.Embedder // of a retrieval
 	// InputTokens returns how many tokens of messages one call of a model may have for a
 	// result of a size; 0 is the default of the memory.
 	InputTokens func(m *spec.Model, result int) int
@@ -32,9 +31,8 @@ func (m *Models) embedder(b *spec.RetrievalBlock) promptcontext.Embedder {
 // noModels are models for programs that only read a memory: every call fails.
 func noModels() Models {
 	return Models{
-		Summarizer:  func(*spec.SummaryBlock) promptcontext.Summarizer { return nopModel{} },
+		Chat:        func(*spec.Ref[*spec.Model]) promptcontext.Model { return nopModel{} },
 		Embedder:    func(*spec.RetrievalBlock) promptcontext.Embedder { return nopModel{} },
-		Extractor:   func(*spec.FactsBlock) promptcontext.Extractor { return nopModel{} },
 		InputTokens: func(*spec.Model, int) int { return 0 },
 	}
 }
@@ -53,14 +51,18 @@ var blockBuilders = sync.OnceValue(func() map[reflect.Type]blockBuilder {
 	})
 	addBlock(table, func(b *spec.SummaryBlock, m Models) promptcontext.Block {
 		return promptcontext.Block{Kind: promptcontext.Summary, Priority: b.Priority, Scope: memory.Scope(b.Scope), MaxTokens: b.MaxTokens,
-			Instructions: b.Instructions, InputTokens: m.InputTokens(b.Model.To, b.MaxTokens), Summarizer: m.Summarizer(b)}
+			Instructions: b.Instructions, InputTokens: m.InputTokens(b.Model.To, b.MaxTokens), Summarizer: m.Chat(&b.Model)}
 	})
 	addBlock(table, func(b *spec.RetrievalBlock, m Models) promptcontext.Block {
 		return promptcontext.Block{Kind: promptcontext.Retrieval, Priority: b.Priority, Scope: memory.Scope(b.Scope), TopK: b.TopK, MinScore: b.MinScore, Embedder: m.embedder(b)}
 	})
 	addBlock(table, func(b *spec.FactsBlock, m Models) promptcontext.Block {
 		return promptcontext.Block{Kind: promptcontext.Facts, Priority: b.Priority, Scope: memory.Scope(b.Scope), MaxFacts: b.MaxFacts, TopK: b.TopK,
-			Instructions: b.Instructions, InputTokens: m.InputTokens(b.Model.To, b.MaxFacts*tokensOfFact), Extractor: m.Extractor(b)}
+			Instructions: b.Instructions, InputTokens: m.InputTokens(b.Model.To, b.MaxFacts*tokensOfFact), Extractor: m.Chat(&b.Model)}
+	})
+	addBlock(table, func(b *spec.ObservationsBlock, m Models) promptcontext.Block {
+		return promptcontext.Block{Kind: promptcontext.Observations, Priority: b.Priority, Scope: memory.Scope(b.Scope), MaxTokens: b.MaxTokens,
+			Instructions: b.Instructions, InputTokens: m.InputTokens(b.Model.To, b.MaxTokens), Observer: m.Chat(&b.Model)}
 	})
 	return table
 })
@@ -93,6 +95,11 @@ func (nopModel) Summarize(context.Context, promptcontext.SummaryRequest) (string
 
 // Extract returns an error.
 func (nopModel) Extract(context.Context, promptcontext.FactsRequest) ([]promptcontext.FactChange, error) {
+	return nil, errModelDisabled
+}
+
+// Observe returns an error.
+func (nopModel) Observe(context.Context, promptcontext.ObservationsRequest) ([]promptcontext.Statement, error) {
 	return nil, errModelDisabled
 }
 

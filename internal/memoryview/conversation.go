@@ -166,6 +166,8 @@ func contextNotes(ctx context.Context, m Memory, session string) (map[int64][]st
 			notes[turn] = append(notes[turn], ev.Reason)
 		case ev.Kind == store.EventSummary:
 			notes[ev.Turn] = append(notes[ev.Turn], textfmt.Count(ev.Messages, "message")+" summarized")
+		case ev.Kind == store.EventObservations:
+			notes[ev.Turn] = append(notes[ev.Turn], ev.Reason)
 		}
 	}
 	return notes, nil

@@ -83,17 +83,21 @@ const (
 	EventSummary   EventKind = "summary"   // evicted messages were added to the summary
 	EventVariables EventKind = "variables" // variables were set or removed
 	EventFacts     EventKind = "facts"     // evicted messages were read for facts
+
+	EventObservations EventKind = "observations" // evicted messages were read for the log of observations, or its lines merged
 )
 
 // EventKinds returns all kinds of events.
 func EventKinds() []EventKind {
 	return []EventKind{EventFlush, EventFailed, EventSet, EventRewind, EventDelete, EventEdit, EventPin, EventUnpin, EventSent,
-		EventSummary, EventVariables, EventFacts}
+		EventSummary, EventVariables, EventFacts, EventObservations}
 }
 
 // IsEarly reports whether events of the kind are stored before the turn that they belong to, which
 // may be yet to come or fail.
-func (k EventKind) IsEarly() bool { return k == EventSummary || k == EventFacts }
+func (k EventKind) IsEarly() bool {
+	return k == EventSummary || k == EventFacts || k == EventObservations
+}
 
 // Event describes a change of a session's window or values.
 type Event struct {

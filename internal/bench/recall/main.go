@@ -3,9 +3,11 @@
 //
 //	go run ./internal/bench/recall [-embeddings http://HOST/v1] [-only 43,47] [-window 4000] conversations.jsonl
 //	go run ./internal/bench/recall -window 4000 -ranked ranked.jsonl conversations.jsonl
+//	go run ./internal/bench/recall -window 1000 -observations conversations.jsonl
 //
 // The second command measures the rankings of another system, which others.py writes: how many
-// of the messages fit the window, the best first. Without -window it measures the ten best.
+// of the messages fit the window, the best first. Without -window it measures the ten best. The third command
+// measures the block observations of that size.
 //
 // A line of the file is a conversation: {id, turns: [{id, time, speaker, text}],
 // questions: [{question, evidence: [ids of turns]}]}, such as those of LoCoMo.
@@ -115,6 +117,8 @@ type options struct {
 	shape  string
 	count  int
 	turns  int
+
+	observations bool
 }
 
 func main() {
@@ -127,6 +131,7 @@ func main() {
 	flag.IntVar(&o.topK, "top-k", 0, "passages that the block retrieves; 0 for as many as fit")
 	flag.StringVar(&o.ranked, "ranked", "", "a file with the ranked messages of each question, by another system")
 	flag.BoolVar(&o.floor, "scores", false, "print the scores of questions that a conversation answers, and of those of the next one")
+	flag.BoolVar(&o.observations, "observations", false, "measure the block observations with -window tokens, whose model states the evidence of each part")
 	flag.StringVar(&o.shape, "generate", "", "write conversations with long answers (long), with misspelled questions (typos), with values that change (updates), in german, polish or chinese")
 	flag.IntVar(&o.count, "conversations", 6, "how many are generated")
 	flag.IntVar(&o.turns, "turns", 300, "messages of each")
@@ -155,6 +160,9 @@ func run(ctx context.Context, o options, path string) error {
 			return err
 		}
 		measure = func(_ context.Context, c *conversation) (score, error) { return others.measure(c, &o) }
+	}
+	if o.observations {
+		measure = o.observe
 	}
 	var sum score
 	var all []conversation

@@ -10,7 +10,7 @@ import (
 
 // kinds are the kinds of parts in their stored form. The order is fixed.
 func kinds() []Kind {
-	return []Kind{System, Context, Message, "pinned", "summary", "facts", "variables", "retrieval"}
+	return []Kind{System, Context, Message, "pinned", "summary", "facts", "variables", "retrieval", "observations"}
 }
 
 // Encode returns parts as a text that a session keeps: without their content and their ids. position

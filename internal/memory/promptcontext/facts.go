@@ -1,6 +1,7 @@
 package promptcontext
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -144,13 +145,6 @@ func (s *factState) withdraw(session string, from int64) (changed bool) {
 	return changed || s.read(session) != before
 }
 
-func (s *factState) read(session string) int64 {
-	if session == "" {
-		return s.To
-	}
-	return s.Seen[session].To
-}
-
 // apply makes the changes that a batch of messages states. It returns how many were made,
 // and why the others were not.
 func (s *factState) apply(changes []FactChange, b evictedMessages, limit int, now time.Time) (made int, rejected []string) {
@@ -173,17 +167,27 @@ func (s *factState) apply(changes []FactChange, b evictedMessages, limit int, no
 // source returns where a change comes from, or why it must not be made: a user's message
 // has to state it.
 func (c *FactChange) source(b evictedMessages, now time.Time) (FactVersion, string) {
-	i := c.Message - 1
-	switch {
-	case i < 0 || i >= len(b.messages):
-		return FactVersion{}, fmt.Sprintf("there is no message %d", c.Message)
-	case b.messages[i].Role != chat.User:
-		return FactVersion{}, fmt.Sprintf("message %d is not the user's", c.Message)
-	case !contains(b.messages[i].Text(), c.Quote):
-		return FactVersion{}, fmt.Sprintf("message %d does not contain %s", c.Message, quoted(c.Quote))
+	i, problem := b.quoted(Proof{c.Message, c.Quote}, chat.User)
+	if problem != "" {
+		return FactVersion{}, problem
 	}
 	return FactVersion{Session: b.session, Seq: b.seqs[i], Turn: b.turns[i], Message: b.messages[i].ID,
 		Quote: singleSpaced(c.Quote), Stated: b.times[i], Time: now}, ""
+}
+
+// quoted returns the index of the message of a proof, or what is wrong with the proof: a message of one of the
+// roles has to have its words.
+func (p *evictedMessages) quoted(proof Proof, roles ...chat.Role) (i int, problem string) {
+	i = proof.Message - 1
+	switch {
+	case i < 0 || i >= len(p.messages):
+		return i, fmt.Sprintf("there is no message %d", proof.Message)
+	case !slices.Contains(roles, p.messages[i].Role):
+		return i, fmt.Sprintf("message %d is of role %s, which states nothing", proof.Message, p.messages[i].Role)
+	case !contains(p.messages[i].Text(), proof.Quote):
+		return i, fmt.Sprintf("message %d does not contain %s", proof.Message, quoted(proof.Quote))
+	}
+	return i, ""
 }
 
 // change makes one change. It returns why it must not be made.
@@ -340,46 +344,30 @@ func (t *turnContext) currentFacts() factState {
 	return factsOf(t.session.Head())
 }
 
-// updateFacts extracts facts from what the next call no longer sends. The call waits for
-// it. It returns why the facts are incomplete, empty if they are complete.
+// updateFacts extracts facts from what the next call no longer sends. It returns why the facts are
+// incomplete, empty if they are complete.
 func (t *turnContext) updateFacts() (problem string, err error) {
 	s, block := t.session, t.source.facts
-	r := t.recordOf(block)
 	var rejected []string
-	for n := 0; ; n++ {
-		if err := t.readFacts(); err != nil {
-			return "", err
-		}
-		b, err := t.unread(r, &t.facts.progress, block.InputTokens)
-		if err != nil || len(b.messages) == 0 {
-			return t.rejectedFacts(rejected), err
-		}
-		if n == maxSummaryCalls {
-			return "more messages will be read in the next turn", nil
-		}
+	problem, err = t.derive(block, func() (*progress, error) { err := t.readFacts(); return &t.facts.progress, err }, func(b evictedMessages, last bool) (func() error, error) {
 		changes, err := block.Extractor.Extract(s.Context(), FactsRequest{Instructions: block.Instructions, Facts: t.facts.active(),
 			Messages: b.messages, Times: b.times, Room: block.InputTokens})
-		if s.Context().Err() != nil {
-			return "", context.Cause(s.Context())
-		}
-		if err != nil {
-			return t.problemText(Facts, "extraction failed: "+textfmt.OneLine(strings.ToValidUTF8(err.Error(), "\uFFFD"))), nil
-		}
-		more, err := r.saveFacts(changes, b, block, s.Now(), n+1 == maxSummaryCalls)
-		if err != nil {
-			return "", err
-		}
-		rejected = append(rejected, more...)
-	}
+		return func() error {
+			more, err := t.recordOf(block).saveFacts(changes, b, block, s.Now(), last)
+			rejected = append(rejected, more...)
+			return err
+		}, err
+	})
+	return cmp.Or(problem, t.rejected(Facts, "change", rejected)), err
 }
 
-// rejectedFacts describes the changes that were not made.
-func (t *turnContext) rejectedFacts(reasons []string) string {
+// rejected describes what a model proposed and was not stored.
+func (t *turnContext) rejected(kind store.BlockKind, noun string, reasons []string) string {
 	if len(reasons) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s of the model rejected: %s", textfmt.Count(len(reasons), "change"), textfmt.OneLine(strings.Join(reasons, "; ")))
-	t.source.warn(fmt.Sprintf("memory %s, %s: %s", t.session.Key().Memory, Facts, text))
+	text := fmt.Sprintf("%s of the model rejected: %s", textfmt.Count(len(reasons), noun), textfmt.OneLine(strings.Join(reasons, "; ")))
+	t.source.warn(fmt.Sprintf("memory %s, %s: %s", t.session.Key().Memory, kind, text))
 	return text
 }
 
@@ -388,22 +376,14 @@ func (t *turnContext) rejectedFacts(reasons []string) string {
 func (r record) saveFacts(changes []FactChange, b evictedMessages, block *Block, now time.Time, last bool) (rejected []string, err error) {
 	err = r.update(factsValue, func(h memory.Head) ([]byte, memory.Event, bool) {
 		s := factsOf(h)
-		if b.from <= s.readOf(b) || !r.shared && b.from < h.State.FirstPosition() {
+		if b.from <= s.readOf(b) || !r.shared && b.changed(h) {
 			return nil, memory.Event{}, false
 		}
 		var made int
 		made, rejected = s.apply(changes, b, block.MaxFacts, now)
-		s.More = r.shared && last
+		s.More = last
 		return s.encode(), memory.Event{Kind: store.EventFacts, From: b.from, To: b.to, Messages: len(b.messages), Tokens: b.tokens, Time: now,
 			Reason: fmt.Sprintf("%s changed, %s rejected", textfmt.Count(made, "fact"), textfmt.Count(len(rejected), "change"))}, true
 	})
 	return rejected, err
-}
-
-// readOf returns how far the session of a batch was read.
-func (s *factState) readOf(b evictedMessages) int64 {
-	if b.session == "" {
-		return s.To
-	}
-	return s.of(b.session, b.version)
 }

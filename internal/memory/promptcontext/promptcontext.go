@@ -14,6 +14,7 @@
 package promptcontext
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,6 +37,8 @@ const (
 	Summary   store.BlockKind = "summary"   // a running summary of evicted messages
 	Retrieval store.BlockKind = "retrieval" // the evicted messages most similar to the newest user message
 	Facts     store.BlockKind = "facts"     // what a model extracted from the messages of users, each with its source
+
+	Observations store.BlockKind = "observations" // a log of dated statements, each with the messages that prove it
 )
 
 // Block declares a context block.
@@ -47,12 +50,14 @@ type Block struct {
 	Text string // pinned: the text
 
 	Summarizer   Summarizer // summary: writes it; required
-	MaxTokens    int        // summary: its maximal size; 0: 2,000
+	MaxTokens    int        // summary, observations: the maximal size; 0: 2,000
 	Instructions string     // summary: how to write it; empty: DefaultInstructions
 	InputTokens  int        // summary: the most tokens of messages in one call, more follow with the next; 0: 16,000
 
 	Extractor Extractor // facts: finds them in messages; required. Instructions and InputTokens are as for a summary
 	MaxFacts  int       // facts: the most that are kept; 0: 100
+
+	Observer Observer // observations: finds statements in messages; required. Instructions and InputTokens are as for a summary
 
 	Embedder Embedder // retrieval: computes vectors of texts; nil compares words only
 	TopK     int      // retrieval: the most passages of messages; 0: as many as fit 4,000 tokens. facts: the most that a call sends; 0: all
@@ -82,6 +87,13 @@ type SummaryRequest struct {
 	Room         int            // the most tokens that the messages have together; a single one may have more
 }
 
+// Model is a chat model that writes summaries, facts and observations.
+type Model interface {
+	Summarizer
+	Extractor
+	Observer
+}
+
 // Embedder computes vectors of texts. It is safe for concurrent use.
 type Embedder interface {
 	// Name identifies the model: vectors of different models cannot be compared,
@@ -95,15 +107,16 @@ type Embedder interface {
 
 // source is a memory.ContextSource.
 type source struct {
-	blocks    []Block
-	err       error
-	summary   *Block // nil for none
-	retrieval *Block // nil for none
-	facts     *Block // nil for none
-	vectors   vectorCache
-	words     wordCache
-	sizes     sizeCache
-	warn      func(string)
+	blocks       []Block
+	err          error
+	summary      *Block // nil for none
+	retrieval    *Block // nil for none
+	facts        *Block // nil for none
+	observations *Block // nil for none
+	vectors      vectorCache
+	words        wordCache
+	sizes        sizeCache
+	warn         func(string)
 }
 
 // New returns a context with the given blocks, in the order in which they are
@@ -129,6 +142,8 @@ func New(warn func(string), blocks ...Block) memory.ContextSource {
 			c.retrieval = b
 		case Facts:
 			c.facts = b
+		case Observations:
+			c.observations = b
 		}
 	}
 	return c
@@ -145,10 +160,12 @@ func (b *Block) complete() error {
 		return errors.New("a summary needs a summarizer")
 	case b.Kind == Facts && b.Extractor == nil:
 		return errors.New("facts need an extractor")
+	case b.Kind == Observations && b.Observer == nil:
+		return errors.New("observations need an observer")
 	case b.MaxTokens < 0 || b.TopK < 0 || b.InputTokens < 0 || b.MaxFacts < 0:
 		return errors.New("the limits of a block must be positive")
-	case !slices.Contains([]store.BlockKind{Pinned, Variables, Summary, Retrieval, Facts}, b.Kind):
-		return fmt.Errorf("unknown kind %q: it is pinned, variables, summary, retrieval or facts", b.Kind)
+	case !slices.Contains([]store.BlockKind{Pinned, Variables, Summary, Retrieval, Facts, Observations}, b.Kind):
+		return fmt.Errorf("unknown kind %q: it is pinned, variables, summary, retrieval, facts or observations", b.Kind)
 	}
 	b.Text = strings.ToValidUTF8(b.Text, "\uFFFD")
 	for value, fallback := range map[*int]int{&b.MaxTokens: defaultSummaryTokens, &b.InputTokens: defaultInputTokens, &b.MaxFacts: defaultMaxFacts} {
@@ -157,10 +174,7 @@ func (b *Block) complete() error {
 		}
 	}
 	if b.Instructions == "" {
-		b.Instructions = DefaultInstructions
-		if b.Kind == Facts {
-			b.Instructions = FactInstructions
-		}
+		b.Instructions = cmp.Or(map[store.BlockKind]string{Facts: FactInstructions, Observations: ObservationInstructions}[b.Kind], DefaultInstructions)
 	}
 	return nil
 }
@@ -175,6 +189,7 @@ type turnContext struct {
 	variables map[memory.Scope][]memory.Variable // of each scope with a block, the one that was set last at the end
 	summary   summaryState
 	facts     factState
+	log       logState
 	question  string // the id of the user message that retrieved are for
 	retrieved []contextUnit
 	sent      []blockContent // the parts of the last call, as they were cut; nil before the first one
@@ -188,7 +203,7 @@ func (c *source) Begin(s memory.ContextSession) memory.TurnContext {
 	return &turnContext{source: c, session: s, problems: map[store.BlockKind]string{}}
 }
 
-// Refresh adds messages that the next call no longer sends to the summary and to
+// Refresh adds messages that the next call no longer sends to the summary, the facts, the observations and
 // the vectors, and finds the messages that are similar to the newest one.
 func (t *turnContext) Refresh() error {
 	if !t.begun {
@@ -200,7 +215,7 @@ func (t *turnContext) Refresh() error {
 	for _, b := range []struct {
 		block  *Block
 		update func() (string, error)
-	}{{t.source.summary, t.updateSummary}, {t.source.facts, t.updateFacts}} {
+	}{{t.source.summary, t.updateSummary}, {t.source.facts, t.updateFacts}, {t.source.observations, t.updateObservations}} {
 		if b.block == nil || t.problems[b.block.Kind] != "" { // after a failure only the next turn tries again
 			continue
 		}
@@ -246,17 +261,26 @@ type evictedMessages struct {
 	turns    []int64
 	times    []time.Time
 	tokens   int
-	from, to int64 // the positions that the batch covers
-	more     bool  // more messages follow
-	edited   bool  // they are the new texts of messages that were processed before
+	from, to int64       // the positions that the batch covers
+	more     bool        // more messages follow
+	edited   bool        // they are the new texts of messages that were processed before
+	state    store.State // of the session of the turn when they were read
+}
+
+// changed reports whether messages of the session were rewound, deleted, edited or replaced since the batch was read.
+func (p *evictedMessages) changed(h memory.Head) bool {
+	return p.from < h.State.FirstPosition() || p.state.Rewound != h.State.Rewound || p.state.Edited != h.State.Edited
 }
 
 // pending reads the messages after a position that are not sent any more,
 // oldest first, within a number of tokens, but at least one. It skips system
 // messages, failed turns, and messages of a window that was replaced.
 func (t *turnContext) pending(after int64, maxTokens int) (evictedMessages, error) {
-	from := max(after+1, t.session.Head().State.FirstPosition())
-	return readBatch(t.session.Evicted(from), from, maxTokens)
+	state := t.session.Head().State
+	from := max(after+1, state.FirstPosition())
+	b, err := readBatch(t.session.Evicted(from), from, maxTokens)
+	b.state = state
+	return b, err
 }
 
 // problemText returns a problem in one line, and warns of it.

@@ -1,9 +1,12 @@
 package promptcontext
 
 import (
+	"context"
 	"iter"
 	"maps"
+	"strings"
 
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
@@ -60,6 +63,22 @@ func (p *progress) of(session string, version int64) int64 {
 		return 0
 	}
 	return m.To
+}
+
+// read returns how far a session was read.
+func (p *progress) read(session string) int64 {
+	if session == "" {
+		return p.To
+	}
+	return p.Seen[session].To
+}
+
+// readOf returns how far the session of a batch was read.
+func (p *progress) readOf(b evictedMessages) int64 {
+	if b.session == "" {
+		return p.To
+	}
+	return p.of(b.session, b.version)
 }
 
 // advance returns a copy of the progress after a batch was read.
@@ -125,6 +144,47 @@ func (t *turnContext) unread(r record, p *progress, maxTokens int) (evictedMessa
 		}
 	}
 	return evictedMessages{}, nil
+}
+
+// moreMessages is the problem of a block that has not read all messages.
+const moreMessages = "more messages will be read in the next turn"
+
+// derive adds what the next call no longer sends to a block: the call waits for it, so that every message is in the
+// window or was read. Each batch goes to a model once: read reads how far the block is, call calls the model and returns
+// what stores its result. It returns why the block is incomplete, empty if it is complete.
+func (t *turnContext) derive(b *Block, read func() (*progress, error), call func(p evictedMessages, last bool) (save func() error, err error)) (problem string, err error) {
+	r := t.recordOf(b)
+	for n := 1; ; n++ {
+		known, err := read()
+		if err != nil {
+			return "", err
+		}
+		p, err := t.unread(r, known, b.InputTokens)
+		if err != nil || len(p.messages) == 0 {
+			return "", err
+		}
+		if n > maxSummaryCalls {
+			return moreMessages, nil
+		}
+		save, err := call(p, r.shared && n == maxSummaryCalls)
+		if problem, err := t.failed(b, err); problem != "" || err != nil {
+			return problem, err
+		}
+		if err := save(); err != nil {
+			return "", err
+		}
+	}
+}
+
+// failed returns the problem of a block whose model has failed, or the error of a turn that was canceled.
+func (t *turnContext) failed(b *Block, err error) (problem string, canceled error) {
+	if ctx := t.session.Context(); ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	if err == nil {
+		return "", nil
+	}
+	return t.problemText(b.Kind, "update failed: "+textfmt.OneLine(strings.ToValidUTF8(err.Error(), "\uFFFD"))), nil
 }
 
 // add adds an entry to a batch.

@@ -3,6 +3,7 @@ package promptcontext
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sort"
 	"strings"
@@ -45,7 +46,7 @@ func summaryOf(h memory.Head) summaryState {
 	return s
 }
 
-// Stale removes the summary if it has a message from a position on, and the facts of such messages.
+// Stale removes the summary if it has a message from a position on, and the facts and observations of such messages.
 func (c *source) Stale(h memory.Head, from int64) map[string][]byte {
 	stale := map[string][]byte{}
 	if h.Values[headValue] != nil {
@@ -54,14 +55,16 @@ func (c *source) Stale(h memory.Head, from int64) map[string][]byte {
 	if summaryOf(h).To >= from {
 		stale[summaryValue] = nil
 	}
-	if facts := factsOf(h); from > 0 && facts.withdraw("", from) {
-		stale[factsValue] = facts.encode()
+	for name, v := range evidenced(h) {
+		if from > 0 && v.withdraw("", from) {
+			stale[name] = v.encode()
+		}
 	}
 	return stale
 }
 
 // Withdraw removes the summary of several sessions if it has a message of the session from
-// a position on, and the facts of such messages.
+// a position on, and the facts and observations of such messages.
 func (c *source) Withdraw(s memory.ContextSession, from int64) error {
 	session := s.Key().Session
 	if b := c.summary; b != nil && s.IsShared(b.Scope) {
@@ -70,14 +73,32 @@ func (c *source) Withdraw(s memory.ContextSession, from int64) error {
 			return err
 		}
 	}
-	if b := c.facts; b != nil && s.IsShared(b.Scope) {
-		return s.UpdateShared(b.Scope, factsValue, func(h memory.Head) ([]byte, bool) {
-			facts := factsOf(h)
-			changed := facts.withdraw(session, from)
-			return facts.encode(), changed
+	for _, b := range []*Block{c.facts, c.observations} {
+		if b == nil || !s.IsShared(b.Scope) {
+			continue
+		}
+		err := s.UpdateShared(b.Scope, string(b.Kind), func(h memory.Head) ([]byte, bool) {
+			v := evidenced(h)[string(b.Kind)]
+			changed := v.withdraw(session, from)
+			return v.encode(), changed
 		})
+		if err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// evidenced returns the values of a session that have messages as evidence. Each has the name of its kind of block.
+func evidenced(h memory.Head) map[string]interface {
+	withdraw(session string, from int64) bool
+	encode() []byte
+} {
+	facts, log := factsOf(h), storedLog(h)
+	return map[string]interface {
+		withdraw(session string, from int64) bool
+		encode() []byte
+	}{factsValue: &facts, observationsValue: &log}
 }
 
 // readSummary reads the current summary.
@@ -101,42 +122,21 @@ func SummaryOf(ctx context.Context, m *memory.Memory, session string) (string, e
 	return summaryOf(head).Text, err
 }
 
-// updateSummary adds what the next call no longer sends to the summary. The call
-// waits for it, so that every message is in the window or in the summary. It
-// returns why the summary is incomplete, empty if it is complete.
+// updateSummary adds what the next call no longer sends to the summary. It returns why the summary is
+// incomplete, empty if it is complete.
 func (t *turnContext) updateSummary() (problem string, err error) {
 	s, block := t.session, t.source.summary
-	r := t.recordOf(block)
-	for n := 0; ; n++ {
-		if err := t.readSummary(); err != nil {
-			return "", err
-		}
+	return t.derive(block, func() (*progress, error) { return &t.summary.progress, t.readSummary() }, func(p evictedMessages, last bool) (func() error, error) {
 		old := t.summary
-		p, err := t.unread(r, &old.progress, block.InputTokens)
-		if err != nil || len(p.messages) == 0 {
-			return "", err
-		}
-		if n == maxSummaryCalls {
-			return "more messages will be added in the next turn", nil
-		}
 		text, err := block.Summarizer.Summarize(s.Context(), SummaryRequest{Instructions: block.Instructions, Summary: old.Text,
 			Messages: p.messages, MaxTokens: block.MaxTokens, Room: block.InputTokens})
-		if s.Context().Err() != nil {
-			return "", context.Cause(s.Context())
-		}
-		text = truncate(text, block.MaxTokens, s.Count)
-		switch {
-		case err != nil:
-			return t.problemText(Summary, "update failed: "+textfmt.OneLine(strings.ToValidUTF8(err.Error(), "\uFFFD"))), nil
-		case text == "":
-			return t.problemText(Summary, "update failed: the model returned an empty summary"), nil
+		if text = truncate(text, block.MaxTokens, s.Count); err == nil && text == "" {
+			err = errors.New("the model returned an empty summary")
 		}
 		next := summaryState{Text: text, progress: old.advance(p), Messages: old.Messages + len(p.messages), Tokens: s.Count(text), Time: s.Now()}
-		next.More = r.shared && n+1 == maxSummaryCalls
-		if err := r.saveSummary(old, next, p); err != nil {
-			return "", err
-		}
-	}
+		next.More = last
+		return func() error { return t.recordOf(block).saveSummary(old, next, p) }, err
+	})
 }
 
 // saveSummary replaces the old summary, unless another process was faster: then
@@ -147,7 +147,7 @@ func (r record) saveSummary(old, next summaryState, p evictedMessages) error {
 		return err
 	}
 	return r.update(summaryValue, func(h memory.Head) ([]byte, memory.Event, bool) {
-		if now := summaryOf(h); now.To != old.To || now.Messages != old.Messages || p.from < h.State.FirstPosition() {
+		if now := summaryOf(h); now.To != old.To || now.Messages != old.Messages || !r.shared && p.changed(h) {
 			return nil, memory.Event{}, false
 		}
 		return raw, memory.Event{Kind: store.EventSummary, From: p.from, To: p.to, Messages: len(p.messages), Tokens: p.tokens, Time: next.Time,

@@ -331,6 +331,8 @@ func count(kind store.BlockKind, n int) string {
 		return textfmt.Count(n, "message")
 	case promptcontext.Facts:
 		return textfmt.Count(n, "fact")
+	case promptcontext.Observations:
+		return textfmt.Count(n, "statement")
 	}
 	return textfmt.Count(n, "line")
 }
