@@ -110,7 +110,9 @@ func (o *options) observe(ctx context.Context, c *conversation) (sum score, err 
 	})
 	for i := range c.Questions {
 		q := &c.Questions[i]
-		sum.recall += q.recall(func(id string) bool { return strings.Contains(log.Text, oneLine(q.Quotes[slices.Index(q.Evidence, id)])) })
+		sum.recall += q.recall(func(id string) bool {
+			return strings.Contains(log.Text, oneLine(q.Quotes[slices.Index(q.Evidence, id)]))
+		})
 	}
 	fmt.Printf("%d lines, %d tokens; %d calls, %d tokens of input and %d of output for each of %d turns\n", log.Units, log.Tokens, w.calls, w.input/turns, w.output/turns, turns)
 	return sum, nil

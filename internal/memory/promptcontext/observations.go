@@ -398,7 +398,7 @@ func (t *turnContext) mergeOldest(before string) (done bool, problem string, err
 	for i := range lines {
 		all.WriteString(lines[i].Text + "\n")
 	}
-	room := max(min(t.count(all.String())/4, maxMergedTokens), 1)
+	room := max(min(t.count(all.String())/2, maxMergedTokens), 1)
 	text, err := block.Observer.Summarize(t.session.Context(), SummaryRequest{Instructions: mergeInstructions, Summary: all.String(), MaxTokens: room})
 	var merged logLine
 	if err == nil {
