@@ -38,12 +38,14 @@ func (s *contextModel) Extract(ctx context.Context, r promptcontext.FactsRequest
 	for i := range r.Facts {
 		known = append(known, r.Facts[i].ID+": "+r.Facts[i].Text())
 	}
-	return askForList[promptcontext.FactChange](ctx, s, "facts", "changes", r.Instructions, factSchema, "The list of facts:"+numbered(known, r.Messages, r.Times, r.Room))
+	prompt := "The list of facts:" + numbered(known, r.Messages, r.Times, r.Room)
+	return askForList[promptcontext.FactChange](ctx, s, "facts", "changes", r.Instructions, factSchema, prompt)
 }
 
 // Observe calls the model once.
 func (s *contextModel) Observe(ctx context.Context, r promptcontext.ObservationsRequest) ([]promptcontext.Statement, error) {
-	return askForList[promptcontext.Statement](ctx, s, "observations", "statements", r.Instructions, statementSchema, "The newest lines of the log:"+numbered(r.Recent, r.Messages, r.Times, r.Room))
+	prompt := "The newest lines of the log:" + numbered(r.Recent, r.Messages, r.Times, r.Room)
+	return askForList[promptcontext.Statement](ctx, s, "observations", "statements", r.Instructions, statementSchema, prompt)
 }
 
 // askForList calls the model for an object with a list, whose key is the name of what is in it.

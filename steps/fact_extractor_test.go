@@ -57,3 +57,23 @@ func TestFactExtractor(t *testing.T) {
 		t.Errorf("reported %+v", usage)
 	}
 }
+
+// TestObserver checks what a model receives that observes a conversation, and that its answers are statements.
+func TestObserver(t *testing.T) {
+	s := &recordingModel{answer: "```json\n{\"statements\":[{\"text\":\"Ann lives in Rome.\",\"proofs\":[{\"message\":1,\"quote\":\"in Rome\"}]}]}\n```"}
+	by := steps.ContextModel("scribe", func() (model.Chat, error) { return s, nil })
+	got, err := by.Observe(t.Context(), promptcontext.ObservationsRequest{Instructions: "Observe.", Room: 10, Recent: []string{"Ann likes tea."},
+		Times: []time.Time{time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)}, Messages: []chat.Message{chat.Text(chat.User, "I live in Rome")}})
+	want := []promptcontext.Statement{{Text: "Ann lives in Rome.", Proofs: []promptcontext.Proof{{Message: 1, Quote: "in Rome"}}}}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("the statements are %+v, %v", got, err)
+	}
+	prompt := "The newest lines of the log:\n\nAnn likes tea.\n\nThe messages that come next:\n\n1. user, 2026-03-01: I live in Rome\n\nNow write the statements."
+	if got := s.asked[1].Text(); got != prompt || !strings.HasPrefix(s.asked[0].Text(), "Observe.\n\n") {
+		t.Errorf("the prompt is\n%s", got)
+	}
+	s.answer = `{"statements": [{"text": 7}]}`
+	if _, err := by.Observe(t.Context(), promptcontext.ObservationsRequest{}); err == nil || !strings.Contains(err.Error(), "not a list of statements") {
+		t.Errorf("a wrong answer: %v", err)
+	}
+}

@@ -349,7 +349,8 @@ func (t *turnContext) currentFacts() factState {
 func (t *turnContext) updateFacts() (problem string, err error) {
 	s, block := t.session, t.source.facts
 	var rejected []string
-	problem, err = t.derive(block, func() (*progress, error) { err := t.readFacts(); return &t.facts.progress, err }, func(b evictedMessages, last bool) (func() error, error) {
+	read := func() (*progress, error) { err := t.readFacts(); return &t.facts.progress, err }
+	problem, err = t.derive(block, read, func(b evictedMessages, last bool) (func() error, error) {
 		changes, err := block.Extractor.Extract(s.Context(), FactsRequest{Instructions: block.Instructions, Facts: t.facts.active(),
 			Messages: b.messages, Times: b.times, Room: block.InputTokens})
 		return func() error {

@@ -329,7 +329,8 @@ func (t *turnContext) logSession() string {
 func (t *turnContext) updateObservations() (problem string, err error) {
 	s, block := t.session, t.source.observations
 	var rejected []string
-	problem, err = t.derive(block, func() (*progress, error) { err := t.readLog(); return &t.log.progress, err }, func(b evictedMessages, last bool) (func() error, error) {
+	read := func() (*progress, error) { err := t.readLog(); return &t.log.progress, err }
+	problem, err = t.derive(block, read, func(b evictedMessages, last bool) (func() error, error) {
 		found, err := block.Observer.Observe(s.Context(), ObservationsRequest{Instructions: block.Instructions, Recent: t.log.recent(),
 			Messages: b.messages, Times: b.times, Room: block.InputTokens})
 		return func() error {
@@ -372,8 +373,10 @@ func (r record) saveLog(found []Statement, b evictedMessages, now time.Time, las
 		before := len(s.Lines)
 		rejected = s.add(found, b)
 		s.More = last
-		return s.encode(), memory.Event{Kind: store.EventObservations, From: b.from, To: b.to, Messages: len(b.messages), Tokens: b.tokens, Time: now,
-			Reason: fmt.Sprintf("%s observed: %s added, %s rejected", textfmt.Count(len(b.messages), "message"), textfmt.Count(len(s.Lines)-before, "statement"), textfmt.Count(len(rejected), "statement"))}, true
+		reason := fmt.Sprintf("%s observed: %s added, %s rejected", textfmt.Count(len(b.messages), "message"),
+			textfmt.Count(len(s.Lines)-before, "statement"), textfmt.Count(len(rejected), "statement"))
+		return s.encode(), memory.Event{Kind: store.EventObservations, From: b.from, To: b.to, Messages: len(b.messages), Tokens: b.tokens,
+			Time: now, Reason: reason}, true
 	})
 	return rejected, err
 }
@@ -399,7 +402,8 @@ func (t *turnContext) mergeOldest(before string) (done bool, problem string, err
 		all.WriteString(lines[i].Text + "\n")
 	}
 	room := max(min(t.count(all.String())/2, maxMergedTokens), 1)
-	text, err := block.Observer.Summarize(t.session.Context(), SummaryRequest{Instructions: mergeInstructions, Summary: all.String(), MaxTokens: room})
+	request := SummaryRequest{Instructions: mergeInstructions, Summary: all.String(), MaxTokens: room}
+	text, err := block.Observer.Summarize(t.session.Context(), request)
 	var merged logLine
 	if err == nil {
 		merged, err = merge(lines, text, room, t.session.Count)

@@ -152,7 +152,8 @@ const moreMessages = "more messages will be read in the next turn"
 // derive adds what the next call no longer sends to a block: the call waits for it, so that every message is in the
 // window or was read. Each batch goes to a model once: read reads how far the block is, call calls the model and returns
 // what stores its result. It returns why the block is incomplete, empty if it is complete.
-func (t *turnContext) derive(b *Block, read func() (*progress, error), call func(p evictedMessages, last bool) (save func() error, err error)) (problem string, err error) {
+func (t *turnContext) derive(b *Block, read func() (*progress, error),
+	call func(p evictedMessages, last bool) (save func() error, err error)) (problem string, err error) {
 	r := t.recordOf(b)
 	for n := 1; ; n++ {
 		known, err := read()

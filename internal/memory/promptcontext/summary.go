@@ -126,7 +126,8 @@ func SummaryOf(ctx context.Context, m *memory.Memory, session string) (string, e
 // incomplete, empty if it is complete.
 func (t *turnContext) updateSummary() (problem string, err error) {
 	s, block := t.session, t.source.summary
-	return t.derive(block, func() (*progress, error) { return &t.summary.progress, t.readSummary() }, func(p evictedMessages, last bool) (func() error, error) {
+	read := func() (*progress, error) { err := t.readSummary(); return &t.summary.progress, err }
+	return t.derive(block, read, func(p evictedMessages, last bool) (func() error, error) {
 		old := t.summary
 		text, err := block.Summarizer.Summarize(s.Context(), SummaryRequest{Instructions: block.Instructions, Summary: old.Text,
 			Messages: p.messages, MaxTokens: block.MaxTokens, Room: block.InputTokens})
