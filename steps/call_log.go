@@ -34,6 +34,8 @@ type CallGate interface {
 	// result is recorded. before is how many earlier attempts have begun the call, so that it may have had an effect. The
 	// error is not nil if ctx ends before.
 	Begin(ctx context.Context, key string) (end func(), before int, err error)
+	// Repeats returns how many attempts had begun a recorded call before the one that has its result.
+	Repeats(key string) int
 }
 
 // callRecorder is a CallLog with the number of equal calls of the run.
@@ -83,6 +85,9 @@ func recorded[T any](ctx context.Context, key, what string, f func(context.Conte
 			return result, true, fmt.Errorf("the recorded result of a call is damaged: %w", err)
 		}
 		noteLogged(ctx, key)
+		if gate, ok := log.(CallGate); ok {
+			reportRepeats(ctx, what, gate.Repeats(key)) // the attempt that has made the call has not finished the row
+		}
 		return result, true, nil
 	}
 	ctx, end, err := beginCall(ctx, log, key, what)
@@ -122,11 +127,16 @@ func beginCall(ctx context.Context, log CallLog, key, what string) (inner contex
 	if err != nil {
 		return ctx, nil, err
 	}
+	reportRepeats(ctx, what, before)
+	end = sync.OnceFunc(end)
+	return context.WithValue(ctx, openCallKey{}, end), end, nil
+}
+
+// reportRepeats reports how often a call was made before.
+func reportRepeats(ctx context.Context, what string, before int) {
 	if before > 0 && what != "" {
 		Report(ctx, Event{Kind: EventRepeated, Row: inputRow(ctx), Text: what, Repeated: before})
 	}
-	end = sync.OnceFunc(end)
-	return context.WithValue(ctx, openCallKey{}, end), end, nil
 }
 
 // outlasting returns a context that ends abortTimeout after ctx.

@@ -3,6 +3,7 @@ package temporal
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/qtype-dev/qtype/memory"
 )
@@ -14,9 +15,12 @@ type callLog struct {
 	ctx     context.Context // of the chunk
 	journal *journal
 	fail    func(error)    // ends the chunk, which Temporal repeats
-	begun   map[string]int // how many earlier attempts have begun a call that may not have ended
+	begun   map[string]int // how many earlier attempts have begun a call that may not have ended, or is recorded
+	lose    func()         // ends the chunk, which another worker has
+	isTail  bool           // the events of rows that are not finished are stored, too
 
 	mu       sync.Mutex
+	due      time.Time         // when Temporal gives the chunk to another worker; zero if that is not known
 	results  map[string][]byte // of calls of earlier attempts that this one has not asked for
 	active   map[string]bool   // the keys of calls that have begun, with whether their results are recorded
 	stopping chan struct{}     // is closed when the last of them has ended; nil unless the worker stops
@@ -26,7 +30,7 @@ type callLog struct {
 func (c *chunkRun) newCallLog(ctx context.Context) *callLog {
 	return &callLog{
 		ctx: ctx, journal: newJournal(ctx, c.blobs, callsName(c.task.folder(), c.task.Partition, c.task.Number)), fail: c.fail,
-		begun: map[string]int{}, results: map[string][]byte{}, active: map[string]bool{},
+		begun: map[string]int{}, results: map[string][]byte{}, active: map[string]bool{}, isTail: c.task.Tail != nil, lose: func() { c.cancel(errLost) },
 	}
 }
 
@@ -38,11 +42,22 @@ func (l *callLog) restore(e *entry) {
 	}
 }
 
-// Begin notes that a call begins. When the worker stops, it waits until ctx ends.
+// setDue notes when Temporal gives the chunk to another worker.
+func (l *callLog) setDue(due time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.due = due
+}
+
+// Begin notes that a call begins. When the worker stops, or goes on after it was frozen for too long, it waits until ctx ends.
 func (l *callLog) Begin(ctx context.Context, key string) (end func(), before int, err error) {
 	l.mu.Lock()
-	if l.stopping != nil {
+	isLost := !l.due.IsZero() && time.Now().After(l.due)
+	if l.stopping != nil || isLost {
 		l.mu.Unlock()
+		if isLost { // another attempt would not know of the call
+			l.lose()
+		}
 		<-ctx.Done()
 		return nil, 0, context.Cause(ctx)
 	}
@@ -97,6 +112,14 @@ func (l *callLog) isStopping() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.stopping != nil
+}
+
+// Repeats returns how many attempts had begun a call before the one that has recorded it.
+func (l *callLog) Repeats(key string) int {
+	if l.isTail {
+		return 0
+	}
+	return max(l.begun[key]-1, 0)
 }
 
 // Recorded returns the result of a call of an earlier attempt, nil if there is none. An attempt asks once.

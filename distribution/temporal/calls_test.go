@@ -24,6 +24,7 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/durable"
+	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/model/modeltest"
 	"github.com/qtype-dev/qtype/runtime"
 )
@@ -383,5 +384,34 @@ func TestChunk_LargeRequests(t *testing.T) {
 	in.Kept[req.ID] = "../elsewhere"
 	if _, err := attempt(t, w, in, nil); err == nil || !strings.Contains(err.Error(), "is not the name of a blob") {
 		t.Errorf("a name outside: %v", err)
+	}
+}
+
+// TestCallLog: a recorded call is reported as repeated by each attempt that takes its result, because none before has finished the row. A
+// worker that was frozen until another one has the chunk begins no call.
+func TestCallLog(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	c := &chunkRun{blobs: newBlobs(durable.Config{Blobs: t.TempDir()}), task: task{Run: "r"}, cancel: cancel}
+	for attempts := range 3 {
+		l := c.newCallLog(ctx)
+		testkit.Must(t, c.blobs.readJournals(ctx, callsName("r", 0, 0), l.restore))
+		if attempts == 2 {
+			if l.Recorded("call") == nil || l.Repeats("call") != 1 || l.Repeats("another") != 0 {
+				t.Errorf("the call is repeated %d times", l.Repeats("call"))
+			}
+			l.setDue(time.Now().Add(-time.Second))
+			if _, _, err := l.Begin(ctx, "late"); !errors.Is(err, errLost) {
+				t.Errorf("a call has begun too late: %v", err)
+			}
+			continue
+		}
+		_, before, err := l.Begin(ctx, "call") // the worker of the first attempt ends
+		if testkit.Must(t, err); before != attempts {
+			t.Errorf("attempt %d: %d before", attempts, before)
+		}
+		if attempts == 1 {
+			testkit.Must(t, l.Record(ctx, "call", []byte("1")))
+		}
+		l.journal.close()
 	}
 }

@@ -205,6 +205,7 @@ type sender func(ctx context.Context, token []byte, details ...any) error
 func (c *chunkRun) beat(ctx context.Context, send sender) func() {
 	ctx, end := context.WithCancel(ctx)
 	lost := time.AfterFunc(c.task.Heartbeat, func() { c.cancel(errLost) })
+	c.calls.setDue(time.Now().Add(c.task.Heartbeat))
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		pause := c.beatPause()
@@ -222,6 +223,7 @@ func (c *chunkRun) beat(ctx context.Context, send sender) func() {
 					continue
 				}
 				lost.Reset(c.task.Heartbeat - time.Since(began))
+				c.calls.setDue(began.Add(c.task.Heartbeat))
 				next.Reset(pause - time.Since(began))
 			case <-stops:
 				stops, drained, late = nil, c.calls.stop(), time.After(c.drain)
