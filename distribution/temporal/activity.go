@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"iter"
 	"strings"
+	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -28,6 +29,13 @@ type chunkRunner struct {
 	approved []string                                                      // ids of tools that need no further approval
 	answered []string                                                      // ids of client tools that have a handler
 	drain    time.Duration                                                 // how long calls may last when the worker stops
+	queue    string                                                        // of activities for this worker
+	slots    map[string]slots                                              // by flow; a workflow task begins no chunk of a flow without
+	stopping <-chan struct{}                                               // is closed when the worker stops
+	ongoing  sync.WaitGroup                                                // chunks that workflow tasks have begun
+
+	mu    sync.Mutex
+	begun map[string]*begun // chunks that become activities, by task.chunkKey
 }
 
 // run is the activity: it runs the rows of a chunk.
@@ -35,7 +43,9 @@ func (w *chunkRunner) run(ctx context.Context, t task) (done, error) {
 	if strings.ContainsAny(t.Run, "./\\") { // it is part of the names of blobs
 		return done{}, temporal.NewNonRetryableApplicationError("the id of the run is not valid", failedError, nil)
 	}
-	info := activity.GetInfo(ctx)
+	if t.Begun {
+		return w.attach(ctx, t)
+	}
 	if t.mayHaveBegun(ctx) {
 		if finished, err := w.finished(ctx, t); finished != nil || err != nil {
 			return deref(finished), err
@@ -60,7 +70,7 @@ func (w *chunkRunner) run(ctx context.Context, t task) (done, error) {
 		return done{}, err
 	}
 	out := &output{}
-	out.Stats, err = w.process(ctx, t, info.IsLocalActivity, rows.inputs(), func(res *runtime.Result) error {
+	out.Stats, err = w.process(ctx, t, isLocal(ctx), rows.inputs(), func(res *runtime.Result) error {
 		out.Results = append(out.Results, codec.AppendResult(nil, res))
 		return nil
 	})
@@ -76,7 +86,7 @@ func (w *chunkRunner) run(ctx context.Context, t task) (done, error) {
 	if err := succeeded.addTo(out); err != nil {
 		return done{}, err
 	}
-	return w.finish(ctx, t, out, info.IsLocalActivity)
+	return w.finish(ctx, t, out, isLocal(ctx))
 }
 
 // deref returns the value of a pointer, the zero value for nil.
@@ -219,7 +229,7 @@ func (c *chunkRun) options(w *chunkRunner) ([]runtime.RunOption, error) {
 func (w *chunkRunner) process(ctx context.Context, t task, isLocal bool, in inputs, take func(*runtime.Result) error) (counted stats, err error) {
 	ctx, cancel := ownContext(ctx)
 	defer cancel(nil)
-	c := &chunkRun{blobs: w.blobs, task: t, counted: &runtime.Progress{}, finished: map[checkpoint.Key]*finishedRow{}, cancel: cancel, drain: w.drain}
+	c := &chunkRun{blobs: w.blobs, task: t, counted: &runtime.Progress{}, finished: map[checkpoint.Key]*finishedRow{}, cancel: cancel, drain: w.drain, stopping: w.stopping}
 	served, err := w.served(ctx, c)
 	if err != nil {
 		return counted, err

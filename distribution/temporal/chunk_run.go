@@ -62,15 +62,17 @@ func (e *waitingError) Error() string { return fmt.Sprintf("%d answers are missi
 
 // chunkRun is one attempt to run a chunk. It is the checkpoint.Store of the run.
 type chunkRun struct {
-	blobs   *blobs
-	task    task
-	counted *runtime.Progress
-	ctx     context.Context // of the activity; nil for a local one, which stores nothing
-	cancel  context.CancelCauseFunc
-	asker   *asker        // nil if no row may wait
-	calls   *callLog      // nil for a local activity
-	drain   time.Duration // how long calls may last when the worker stops
-	isCut   bool          // rows were left out, because the worker stops
+	blobs    *blobs
+	task     task
+	counted  *runtime.Progress
+	ctx      context.Context // of the activity; nil for a local one, which stores nothing
+	beats    context.Context // of the activity that reports; nil before a chunk that was begun is one
+	cancel   context.CancelCauseFunc
+	asker    *asker          // nil if no row may wait
+	calls    *callLog        // nil for a local activity
+	drain    time.Duration   // how long calls may last when the worker stops
+	stopping <-chan struct{} // is closed when the worker stops
+	isCut    bool            // rows were left out, because the worker stops
 
 	mu         sync.Mutex
 	finished   map[checkpoint.Key]*finishedRow // by earlier attempts
@@ -205,17 +207,29 @@ type sender func(ctx context.Context, token []byte, details ...any) error
 func (c *chunkRun) beat(ctx context.Context, send sender) func() {
 	ctx, end := context.WithCancel(ctx)
 	lost := time.AfterFunc(c.task.Heartbeat, func() { c.cancel(errLost) })
+	pause := beatPause(c.task.Heartbeat)
+	next := time.NewTimer(pause)
+	stops := activity.GetWorkerStopChannel(ctx)
+	var attached chan context.Context
+	c.beats = ctx
 	c.calls.setDue(time.Now().Add(c.task.Heartbeat))
+	if b := begunOf(ctx); b != nil { // it does not report before it is an activity; see chunkRunner.begin
+		lost.Stop()
+		next.Stop()
+		c.beats, stops, attached = nil, c.stopping, b.attached
+		c.calls.setDue(time.Now().Add(taskTime(c.task.Heartbeat)))
+	}
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		pause := c.beatPause()
-		next := time.NewTimer(pause)
 		defer next.Stop()
-		stops := activity.GetWorkerStopChannel(ctx)
 		var drained <-chan struct{}
 		var late <-chan time.Time
 		for {
 			select {
+			case c.beats = <-attached:
+				lost.Reset(c.task.Heartbeat)
+				c.calls.setDue(time.Now().Add(c.task.Heartbeat))
+				next.Reset(0) // its run may have been canceled meanwhile
 			case <-next.C:
 				began := time.Now()
 				if c.report(ctx, send) != nil {
@@ -242,14 +256,14 @@ func (c *chunkRun) beat(ctx context.Context, send sender) func() {
 		end()
 		wait.Wait()
 		lost.Stop()
-		if c.isRepeated && c.ctx.Err() == nil {
+		if c.isRepeated && c.ctx.Err() == nil && c.beats != nil {
 			_ = c.report(c.ctx, send) // what was not reported runs again, by the log of calls
 		}
 	}
 }
 
-// beatPause returns the time between two heartbeats.
-func (c *chunkRun) beatPause() time.Duration { return min(maxBeat, c.task.Heartbeat/beatsLost) }
+// beatPause returns the time between two heartbeats of a chunk whose worker may be silent for a time.
+func beatPause(heartbeat time.Duration) time.Duration { return min(maxBeat, heartbeat/beatsLost) }
 
 // report sends one heartbeat.
 func (c *chunkRun) report(ctx context.Context, send sender) error {
@@ -259,9 +273,9 @@ func (c *chunkRun) report(ctx context.Context, send sender) error {
 	c.mu.Unlock()
 	limited, cancel := context.WithTimeout(ctx, c.task.Heartbeat)
 	defer cancel()
-	err := send(limited, activity.GetInfo(ctx).TaskToken, at)
+	err := send(limited, activity.GetInfo(c.beats).TaskToken, at)
 	if ends(err) {
-		activity.RecordHeartbeat(ctx, at) // the SDK gets the same answer, and ends the activity as it asks
+		activity.RecordHeartbeat(c.beats, at) // the SDK gets the same answer, and ends the activity as it asks
 	}
 	return err
 }

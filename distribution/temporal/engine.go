@@ -269,6 +269,9 @@ func (r *engineRun) start(ctx context.Context) error {
 		Memo:                     map[string]any{memoHeader: r.header, memoApp: r.plan.App, memoSessions: r.sessions, memoUsers: r.users},
 		TypedSearchAttributes:    r.attributes(), StaticSummary: strings.TrimSpace(r.header.Flow + " " + r.header.Input.Path),
 	}
+	if r.plan.Begin {
+		options.WorkflowTaskTimeout = taskTime(r.plan.Heartbeat)
+	}
 	if r.batch.Restart {
 		options.WorkflowIDConflictPolicy = enums.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING
 	}

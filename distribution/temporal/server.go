@@ -160,6 +160,7 @@ func (s *Server) plan(ctx context.Context, r *engineRun, job *runs.Job) (*plan, 
 		Run: r.header.Run, App: job.App.Spec().ID, Flow: job.Flow.ID, Partitions: partitions, Inline: inline,
 		Local: job.Flow.Plan().IsComputation(), MayWait: waits, Heartbeat: s.cfg.Heartbeat, HistoryLimit: historyLimit, Budget: newBudget(job.Flow), Request: &request,
 	}
+	p.Begin = len(job.Rows) == 1 && !p.Local
 	if inline != nil && len(job.Rows) == 1 && !u.codec.HasBatches() { // results of more rows are shown as they come
 		p.MaxOutput = maxInline
 	}

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	enums "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/server/access"
+	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
@@ -54,6 +57,7 @@ func newServer(t *testing.T, w *chunkRunner) (*Server, *oneWorkflow) {
 	env := suite.NewTestWorkflowEnvironment()
 	env.RegisterWorkflowWithOptions(runWorkflow, workflow.RegisterOptions{Name: servedName})
 	env.RegisterActivityWithOptions(w.run, activity.RegisterOptions{Name: activityName})
+	env.RegisterActivityWithOptions(w.begin, activity.RegisterOptions{Name: beginName})
 	env.SetTestTimeout(time.Minute)
 	c := &oneWorkflow{env: env, ended: make(chan struct{}), updates: make(chan func())}
 	c.wait(t.Context().Done())
@@ -127,25 +131,32 @@ func (c *oneWorkflow) DescribeTaskQueue(context.Context, string, enums.TaskQueue
 	return nil, errors.New("not known")
 }
 
+// answerDesk gives a run of the desk its answers, and waits for its end.
+func answerDesk(t *testing.T, m *runs.Manager, run *runs.Run) {
+	t.Helper()
+	yes := true
+	for _, a := range []runs.Answer{{Approved: &yes}, {Result: json.RawMessage(`{"city": "Graz"}`)}} {
+		if waiting, err := run.Settle(t.Context()); err != nil || !waiting {
+			t.Fatalf("%v, %v: %+v, %v", waiting, err, run.State(), run.Err())
+		}
+		a.ID = run.State().Pending[0].ID
+		testkit.Must(t, m.Answer(access.WithPrincipal(t.Context(), access.Principal{Name: "ada"}), run, &a))
+	}
+	testkit.Must(t, run.Wait(t.Context()))
+}
+
 // TestServer: a run of a server is a workflow. Its events, requests, answers and results are those of a run in the
 // process of the server.
 func TestServer(t *testing.T) {
 	w, model, _ := openDesk(t)
+	w.slots = map[string]slots{"main": make(slots, 1)} // the first workflow task begins the chunk
 	server, temporal := newServer(t, w)
 	flow, err := w.app.Flow("main")
 	testkit.Must(t, err)
 	m := runs.NewManager(runs.Options{Engine: server})
 	run, err := m.Begin(t.Context(), runs.Start{App: w.app, Flow: flow, Owner: "ada", Session: "s", Events: true, Rows: []map[string]any{{"text": "refund order 7"}}})
 	testkit.Must(t, err)
-	yes := true
-	for _, a := range []runs.Answer{{Approved: &yes}, {Result: json.RawMessage(`{"city": "Graz"}`)}} {
-		if waiting, err := run.Settle(t.Context()); err != nil || !waiting {
-			t.Fatalf("%v, %v: %+v", waiting, err, run.State())
-		}
-		a.ID = run.State().Pending[0].ID
-		testkit.Must(t, m.Answer(access.WithPrincipal(t.Context(), access.Principal{Name: "ada"}), run, &a))
-	}
-	testkit.Must(t, run.Wait(t.Context()))
+	answerDesk(t, m, run)
 	s := run.State()
 	if s.Status != runs.Succeeded || len(s.Results) != 1 || !strings.Contains(s.Results[0].Outputs[0].(string), "Graz") {
 		t.Fatalf("%+v", s)
@@ -172,4 +183,63 @@ func TestServer(t *testing.T) {
 		t.Errorf("workflows %q", temporal.ids)
 	}
 	testkit.Must(t, m.Shutdown(t.Context()))
+}
+
+// away is a client of a Temporal that does not answer at first.
+type away struct {
+	*oneWorkflow
+	starts, ends int // calls without an answer
+}
+
+// ExecuteWorkflow starts the workflow.
+func (c *away) ExecuteWorkflow(ctx context.Context, o client.StartWorkflowOptions, name any, args ...any) (client.WorkflowRun, error) {
+	if c.starts--; c.starts >= 0 {
+		return nil, serviceerror.NewResourceExhausted(enums.RESOURCE_EXHAUSTED_CAUSE_BUSY_WORKFLOW, "busy")
+	}
+	return c.oneWorkflow.ExecuteWorkflow(ctx, o, name, args...)
+}
+
+// CancelWorkflow knows no workflow.
+func (c *away) CancelWorkflow(context.Context, string, string) error {
+	return serviceerror.NewNotFound("not started")
+}
+
+// GetWorkflow returns the workflow, and Get waits for its end.
+func (c *away) GetWorkflow(ctx context.Context, id, run string) client.WorkflowRun {
+	if c.ends--; c.ends >= 0 {
+		return &noAnswer{}
+	}
+	return c.oneWorkflow.GetWorkflow(ctx, id, run)
+}
+
+// noAnswer is a workflow of a Temporal that is away.
+type noAnswer struct{ client.WorkflowRun }
+
+// Get returns an error.
+func (*noAnswer) Get(context.Context, any) error { return serviceerror.NewUnavailable("away") }
+
+// TestServer_Away: a run that Temporal does not take is refused with the time after which to try again. One that it has taken waits
+// while Temporal is away.
+func TestServer_Away(t *testing.T) {
+	for _, test := range []struct{ starts, ends int }{{starts: 1, ends: 1}, {ends: 3}} {
+		w, _, _ := openDesk(t)
+		server, workflows := newServer(t, w)
+		server.client = &away{workflows, test.starts, test.ends}
+		flow, err := w.app.Flow("main")
+		testkit.Must(t, err)
+		m := runs.NewManager(runs.Options{Engine: server})
+		run, err := m.Begin(t.Context(), runs.Start{App: w.app, Flow: flow, Owner: "ada", Session: "s", Events: true, Rows: []map[string]any{{"text": "refund order 7"}}})
+		testkit.Must(t, err)
+		if test.starts == 0 {
+			answerDesk(t, m, run)
+		}
+		testkit.Must(t, run.Wait(t.Context()))
+		if p := problem.Of(run.Err()); test.starts > 0 && (p == nil || p.Status != http.StatusServiceUnavailable || p.RetryAfter != startRetry) {
+			t.Errorf("got %v, %v", p, err)
+		}
+		if s := run.State(); test.starts == 0 && len(s.Results) != 1 {
+			t.Errorf("got %+v", s)
+		}
+		testkit.Must(t, m.Shutdown(t.Context()))
+	}
 }

@@ -2,6 +2,7 @@ package temporal
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -42,25 +43,46 @@ func (e Engine) Work(ctx context.Context, app *runtime.App, cfg durable.WorkerCo
 	}
 	place := newBlobs(cfg.Config)
 	defer func() { err = errors.Join(err, place.client.Close()) }()
-	runner := &chunkRunner{app: app, blobs: place, beat: c.RecordActivityHeartbeat, approved: cfg.Approved, answered: cfg.ClientTools, drain: cfg.Drain}
+	runner := &chunkRunner{app: app, blobs: place, beat: c.RecordActivityHeartbeat, approved: cfg.Approved, answered: cfg.ClientTools, drain: cfg.Drain, queue: "qtype-worker-" + rand.Text(), slots: map[string]slots{}}
+	for _, flow := range app.Spec().Flows {
+		runner.slots[flow.ID] = make(slots, cfg.Requests)
+	}
 	var queues []string
 	var running sync.WaitGroup
+	defer runner.ongoing.Wait()
 	defer running.Wait()
 	stop := make(chan struct{})
 	defer close(stop)
+	runner.stopping = stop
+	start := func(queue string, options worker.Options) error {
+		w := worker.New(c, queue, options)
+		if !options.DisableWorkflowWorker {
+			registerWorkflows(w)
+		}
+		registerActivities(w, runner)
+		if err := w.Start(); err != nil {
+			return fmt.Errorf("the worker cannot start: %w", err)
+		}
+		running.Go(func() {
+			<-stop
+			w.Stop()
+		})
+		return nil
+	}
+	own := options
+	own.DisableWorkflowWorker = true
+	if err := start(runner.queue, own); err != nil {
+		return err
+	}
 	for _, flow := range app.Spec().Flows {
 		queue := queueOf(app.Spec(), flow, newSealer(cfg.Config))
-		for name, parallel := range map[string]int{queue: cfg.Parallel, requestQueue(queue): cfg.Requests} {
-			options.MaxConcurrentActivityExecutionSize, options.MaxConcurrentLocalActivityExecutionSize = parallel, parallel
-			w := worker.New(c, name, options)
-			register(w, runner)
-			if err := w.Start(); err != nil {
-				return fmt.Errorf("the worker cannot start: %w", err)
-			}
-			running.Go(func() {
-				<-stop
-				w.Stop()
-			})
+		chunks, requests := options, options
+		chunks.MaxConcurrentActivityExecutionSize, chunks.MaxConcurrentLocalActivityExecutionSize = cfg.Parallel, cfg.Parallel
+		if requests.Tuner, err = tuner(runner.slots[flow.ID], cfg.Requests); err != nil {
+			return err
+		}
+		if err := errors.Join(start(queue, chunks), start(requestQueue(queue), requests)); err != nil {
+			return err
 		}
 		queues = append(queues, queue)
 	}
@@ -78,17 +100,39 @@ func (e Engine) Work(ctx context.Context, app *runtime.App, cfg durable.WorkerCo
 	return err
 }
 
+// tuner limits the requests of a flow to the slots. Local activities only compute, or take a slot themselves.
+func tuner(limit slots, requests int) (worker.WorkerTuner, error) {
+	const workflows, none = 1000, 1 // workflow tasks, as by default
+	var fixed []worker.SlotSupplier
+	for _, n := range []int{workflows, 2 * requests, none} {
+		s, err := worker.NewFixedSizeSlotSupplier(n)
+		if err != nil {
+			return nil, err
+		}
+		fixed = append(fixed, s)
+	}
+	return worker.NewCompositeTuner(worker.CompositeTunerOptions{
+		WorkflowSlotSupplier: fixed[0], ActivitySlotSupplier: limit, LocalActivitySlotSupplier: fixed[1],
+		NexusSlotSupplier: fixed[2], SessionActivitySlotSupplier: fixed[2],
+	})
+}
+
 // registry is what a worker and a test of workflows have in common.
 type registry interface {
 	RegisterWorkflowWithOptions(w any, options workflow.RegisterOptions)
 	RegisterActivityWithOptions(a any, options activity.RegisterOptions)
 }
 
-// register adds the workflow and the activities.
-func register(w registry, r *chunkRunner) {
+// registerWorkflows adds the workflow.
+func registerWorkflows(w registry) {
 	for _, name := range []string{workflowName, servedName} {
 		w.RegisterWorkflowWithOptions(runWorkflow, workflow.RegisterOptions{Name: name})
 	}
+}
+
+// registerActivities adds the activities.
+func registerActivities(w registry, r *chunkRunner) {
 	w.RegisterActivityWithOptions(r.run, activity.RegisterOptions{Name: activityName})
+	w.RegisterActivityWithOptions(r.begin, activity.RegisterOptions{Name: beginName})
 	w.RegisterActivityWithOptions(r.keep, activity.RegisterOptions{Name: keepName})
 }

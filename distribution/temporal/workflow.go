@@ -19,6 +19,7 @@ import (
 const (
 	workflowName  = "qtype.run"
 	activityName  = "qtype.chunk"
+	beginName     = "qtype.begin"
 	keepName      = "qtype.keep"
 	progressQuery = "progress"
 	requestsQuery = "requests"
@@ -52,6 +53,7 @@ type plan struct {
 	Partitions   []int            // the number of chunks of each partition; those of a partition run one after the other
 	Inline       [][][]byte       // the encoded chunks, if they are small; by partition and number
 	Local        bool             // the steps only compute, so chunks are local activities
+	Begin        bool             // the first workflow task begins the chunk; see scheduler.runChunk
 	MayWait      bool             // rows may need an approval or a client tool; chunks have one row
 	Resumed      bool             // an earlier workflow may have finished some chunks
 	MaxFailures  int64            // the number of failed rows that stops the run; 0 for any number
@@ -142,6 +144,7 @@ type task struct {
 	Moved     *place        // where the finished rows are, if the worker of an earlier activity was stopped; nil otherwise
 	Answers   map[string]durable.Answer
 	Kept      map[string]string `json:",omitempty"` // the blobs with others of the Answers
+	Begun     bool              `json:",omitempty"` // a workflow task has begun the chunk in this worker
 }
 
 // tail is what runs the last steps of a flow with batch steps.
@@ -169,6 +172,9 @@ type done struct {
 
 	Waiting []keyedRequest // what the chunk waits for; if there is any, it is not finished
 	Moved   *place         // where the finished rows are, if the worker was stopped before the others were
+
+	Busy  bool   `json:",omitempty"` // a workflow task could not begin the chunk
+	Queue string `json:",omitempty"` // of the worker in which the chunk goes on; empty if it has ended
 }
 
 // mayHaveBegun reports whether an earlier attempt or activity may have run rows of the chunk.
@@ -240,8 +246,7 @@ func (r *scheduler) runPartition(ctx workflow.Context, partition int) {
 			continue
 		}
 		number := r.state.Next[partition]
-		var made done
-		err := r.execute(ctx, partition, number).Get(ctx, &made)
+		made, err := r.runChunk(ctx, partition, number)
 		switch {
 		case temporal.IsCanceledError(err):
 			return
@@ -327,8 +332,8 @@ func (r *scheduler) tail() *tail {
 	return &tail{Chunks: r.plan.Partitions[:last], MaxFailures: r.plan.MaxFailures, Partial: r.plan.Partial, HasFailed: r.state.HasFailed}
 }
 
-// execute starts the activity of a chunk.
-func (r *scheduler) execute(ctx workflow.Context, partition, number int) workflow.Future {
+// task returns the input of the activity of a chunk.
+func (r *scheduler) task(partition, number int) task {
 	t := task{Run: r.plan.Run, Flow: r.plan.Flow, Partition: partition, Number: number, Resumed: r.plan.Resumed, Heartbeat: r.plan.Heartbeat, Outage: r.plan.Outage, Max: r.plan.MaxOutput,
 		MayWait: r.plan.MayWait, Budget: r.plan.Budget, Request: r.plan.Request, Retry: r.plan.Retry, Moved: r.state.Moved[partition]}
 	t.Answers, t.Kept = r.answersOf(partition)
@@ -341,24 +346,33 @@ func (r *scheduler) execute(ctx workflow.Context, partition, number int) workflo
 	case r.plan.Inline != nil:
 		t.Rows = r.plan.Inline[partition][number]
 	}
+	return t
+}
+
+// summary returns what Temporal shows of a chunk.
+func (r *scheduler) summary(t *task) string {
+	if t.Tail != nil {
+		return "the steps from the first batch step on"
+	}
+	return fmt.Sprintf("chunk %d of %d, partition %d", t.Number+1, r.plan.Partitions[t.Partition], t.Partition+1)
+}
+
+// execute starts the activity of a chunk.
+func (r *scheduler) execute(ctx workflow.Context, t *task) workflow.Future {
 	retry := &temporal.RetryPolicy{
 		InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: maxRetryWait, MaximumAttempts: attempts(r.plan.Outage),
 		NonRetryableErrorTypes: []string{outageError, failedError},
 	}
-	summary := fmt.Sprintf("chunk %d of %d, partition %d", number+1, r.plan.Partitions[partition], partition+1)
-	if t.Tail != nil {
-		summary = "the steps from the first batch step on"
-	}
 	if r.plan.Local && t.Tail == nil {
-		local := workflow.LocalActivityOptions{StartToCloseTimeout: maxLocalTime, RetryPolicy: retry, Summary: summary}
+		local := workflow.LocalActivityOptions{StartToCloseTimeout: maxLocalTime, RetryPolicy: retry, Summary: r.summary(t)}
 		ctx = workflow.WithLocalActivityOptions(ctx, local)
-		return workflow.ExecuteLocalActivity(ctx, activityName, t)
+		return workflow.ExecuteLocalActivity(ctx, activityName, *t)
 	}
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: maxChunkTime, HeartbeatTimeout: r.plan.Heartbeat, WaitForCancellation: true, RetryPolicy: retry,
-		Summary: summary,
+		Summary: r.summary(t),
 	})
-	return workflow.ExecuteActivity(ctx, activityName, t)
+	return workflow.ExecuteActivity(ctx, activityName, *t)
 }
 
 // attempts returns how often a chunk is run whose workers die, or cannot reach the blobs for the time of an outage.

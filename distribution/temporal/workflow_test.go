@@ -23,6 +23,7 @@ func newEnvironment(run func(task) (done, error)) *testsuite.TestWorkflowEnviron
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()
+	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // the machine may be busy
 	env.RegisterWorkflowWithOptions(runWorkflow, workflow.RegisterOptions{Name: workflowName})
 	env.RegisterActivityWithOptions(func(t task) (done, error) { return run(t) }, activity.RegisterOptions{Name: activityName})
 	return env
