@@ -123,7 +123,8 @@ func TestWorkerProcess(t *testing.T) {
 	}
 	app, err := qtype.Open(t.Context(), at[0], qtype.WithEphemeral())
 	testkit.Must(t, err)
-	testkit.Must(t, Engine{}.Work(t.Context(), app, workerConfig(durable.Config{Address: at[1], Namespace: durable.DefaultNamespace, Blobs: at[2]})))
+	cfg := durable.Config{Address: at[1], Namespace: durable.DefaultNamespace, Blobs: at[2]}
+	testkit.Must(t, Engine{}.Work(t.Context(), app, workerConfig(cfg)))
 }
 
 // TestBegin_Killed: another worker runs the turn of a killed one, before and after the turn is an activity.
