@@ -67,6 +67,9 @@ func (t *Top) sink() {
 	}
 }
 
+// Matches returns the matches in any order.
+func (t *Top) Matches() []Match { return t.matches }
+
 // Sorted returns the matches, the best first. The Top must not be used afterwards.
 func (t *Top) Sorted() []Match {
 	slices.SortFunc(t.matches, func(a, b Match) int {

@@ -60,6 +60,7 @@ type Corpus struct {
 	postings [][]uint32       // of each term, ascending
 	terms    []string
 	prefixes map[string][]int32 // terms by their first bytes
+	initials map[byte][]int32   // by the first one
 	last     map[int32]int32    // newest document of each session
 	authors  []author
 	named    map[string]int32 // authors by name
@@ -120,7 +121,8 @@ func (c *Corpus) Add(d Document) bool {
 		return false
 	}
 	if c.ids == nil {
-		c.forms, c.ids, c.last, c.named, c.prefixes = map[string]form{}, map[string]int32{}, map[int32]int32{}, map[string]int32{}, map[string][]int32{}
+		c.forms, c.ids, c.last, c.named = map[string]form{}, map[string]int32{}, map[int32]int32{}, map[string]int32{}
+		c.prefixes, c.initials = map[string][]int32{}, map[byte][]int32{}
 		if !wordvectors.Default().Empty() {
 			c.meanings = vectors.NewMatrix(vectors.Int8, wordvectors.Dimensions)
 		}
@@ -189,6 +191,7 @@ func (c *Corpus) term(term string) int32 {
 		term = strings.Clone(term)
 		c.ids[term] = id
 		c.postings, c.terms = append(c.postings, nil), append(c.terms, term)
+		c.initials[term[0]] = append(c.initials[term[0]], id)
 		if len(term) >= minPrefix {
 			c.prefixes[term[:minPrefix]] = append(c.prefixes[term[:minPrefix]], id)
 		}

@@ -33,7 +33,7 @@ func (r *ranker) putNewestFirst(results []Result) {
 	}
 	masks := make([]uint64, len(head))
 	for i := range head {
-		masks[i] = r.mask(int32(head[i].Doc))
+		masks[i] = r.scratch.masks[head[i].Doc]
 	}
 	current := -1
 	if share == replaced {
@@ -99,17 +99,4 @@ func (r *ranker) asksForCurrent() bool {
 		}
 	}
 	return current
-}
-
-// mask returns which terms of the query a document has.
-func (r *ranker) mask(doc int32) (mask uint64) {
-	for number, ids := range r.found {
-		for _, id := range ids {
-			if _, has := slices.BinarySearchFunc(r.postings[id], doc, func(p uint32, doc int32) int { return cmp.Compare(int32(p>>countBits), doc) }); has {
-				mask |= 1 << number
-				break
-			}
-		}
-	}
-	return mask
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/qtype-dev/qtype/internal/vectors"
 )
 
 // The parameters are the same for all shapes of conversations; docs/benchmarks.md has what they were
@@ -78,14 +76,16 @@ type ranker struct {
 	named   []bool // whether the query names an author
 	periods []period
 	ideal   float64   // about the score of a document with all words of the query
-	found   [][]int32 // the numbers of terms that stand for each of the stems
 	weights []float64 // of each of the stems
 	names   uint64    // which of the stems are names or numbers
+	scratch *scratch
 }
 
 // Rank returns the best documents, the best first; of equal ones the older first.
 func (c *Corpus) Rank(q Query) []Result {
-	r := &ranker{Corpus: c, query: q}
+	r := &ranker{Corpus: c, query: q, scratch: scratches.Get().(*scratch)}
+	defer scratches.Put(r.scratch)
+	r.scratch.marked = zeros(r.scratch.marked, len(c.docs))
 	r.plain, r.stems, r.names = queryTerms(q.Text)
 	r.named = make([]bool, len(c.authors))
 	for i, s := range c.authors {
@@ -102,7 +102,12 @@ func (c *Corpus) Rank(q Query) []Result {
 	}
 	r.periods = periods(r.plain, now.UTC(), time.Unix(c.first, 0).UTC(), time.Unix(c.newest, 0).UTC())
 	results := r.combine()
-	slices.SortFunc(results, func(a, b Result) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Doc, b.Doc)) })
+	slices.SortFunc(results, func(a, b Result) int {
+		if a.Score != b.Score {
+			return cmp.Compare(b.Score, a.Score)
+		}
+		return cmp.Compare(a.Doc, b.Doc)
+	})
 	r.putNewestFirst(results)
 	if q.Whole {
 		results = c.bestOfMessages(results)
@@ -125,35 +130,33 @@ func (c *Corpus) bestOfMessages(results []Result) []Result {
 	})
 }
 
-// scored is a document with a score.
-type scored struct {
-	doc   int32
-	score float32
-}
-
 // combine returns the documents of both rankings with their scores: the share of the query's
 // words that they have, by weight, and how far their similarity is above the mean of all.
 func (r *ranker) combine() []Result {
 	n := max(depth, 2*r.query.Limit)
-	words, similar := r.byWords(), r.bySimilarity()
-	fused := map[int32]float64{}
-	for _, list := range [][]scored{words.best(n), similar.best(n)} {
-		for _, s := range list {
-			cosine := float64(similar.of(s.doc))
-			score := wordsWeight * float64(words.of(s.doc)) / max(r.ideal, math.SmallestNonzeroFloat32)
-			if r.query.Similar == nil && words.of(s.doc) == 0 && cosine < similar.mean+minDeviations*similar.deviation {
-				continue // the meanings of words alone say little
-			}
-			if cosine != 0 {
-				score += similarityWeight * (max(cosine-similar.mean, 0)/(similar.deviation*highDeviations) + cosineShare*cosine)
-			}
-			fused[s.doc] = score
+	words, similar, marked := r.byWords(), r.bySimilarity(), r.scratch.marked
+	results := make([]Result, 0, 2*n)
+	add := func(doc int32, byWords, bySimilarity float32) {
+		cosine := float64(bySimilarity)
+		score := wordsWeight * float64(byWords) / max(r.ideal, math.SmallestNonzeroFloat32)
+		if r.query.Similar == nil && byWords == 0 && cosine < similar.mean+minDeviations*similar.deviation {
+			return // the meanings of words alone say little
 		}
-	}
-	results := make([]Result, 0, len(fused))
-	for doc, score := range fused {
+		if cosine != 0 {
+			score += similarityWeight * (max(cosine-similar.mean, 0)/(similar.deviation*highDeviations) + cosineShare*cosine)
+		}
 		if score > 0 && score >= r.query.MinScore {
 			results = append(results, Result{int(doc), score})
+		}
+	}
+	byWords, bySimilarity := words.best(n), similar.best(n)
+	for _, one := range byWords {
+		marked[one.ID] = true
+		add(int32(one.ID), one.Score, similar.of(int32(one.ID)))
+	}
+	for _, one := range bySimilarity {
+		if !marked[one.ID] {
+			add(int32(one.ID), words.of(int32(one.ID)), one.Score)
 		}
 	}
 	return results
@@ -161,12 +164,14 @@ func (r *ranker) combine() []Result {
 
 // byWords scores the documents by the words of the query.
 func (r *ranker) byWords() *scores {
-	having := make([]uint8, len(r.docs)) // the last of the terms, from 1, that a document has
-	own := make([]float32, len(r.docs))
-	average := float64(r.total) / float64(max(r.live, 1))
+	r.scratch.own, r.scratch.masks = zeros(r.scratch.own, len(r.docs)), zeros(r.scratch.masks, len(r.docs))
+	own, masks := r.scratch.own, r.scratch.masks
+	for length := range r.scratch.norms {
+		r.scratch.norms[length] = r.norm(length)
+	}
 	for number, term := range r.stems {
 		ids := r.find(term)
-		most := 0.0
+		most, bit := 0.0, uint64(1)<<number
 		if len(ids) == 0 {
 			most = math.Log(1 + float64(r.live))
 		}
@@ -177,20 +182,24 @@ func (r *ranker) byWords() *scores {
 			most = max(most, weight)
 			for _, p := range list {
 				doc, count := int32(p>>countBits), float64(p&maxCount)
-				if r.docs[doc].dead {
+				d := &r.docs[doc]
+				if d.dead {
 					continue
 				}
-				having[doc] = uint8(number + 1)
-				norm := saturation * (1 - lengthShare + lengthShare*float64(r.docs[doc].length)/max(average, 1))
+				masks[doc] |= bit
+				var norm float64
+				if n := int(d.length); n < len(r.scratch.norms) {
+					norm = r.scratch.norms[n]
+				} else {
+					norm = r.norm(n)
+				}
 				own[doc] += float32(weight * count * (saturation + 1) / (count + norm))
 			}
 		}
-		forms := r.forms(term, ids)
-		r.found = append(r.found, slices.Concat(ids, forms))
-		for _, id := range forms {
+		for _, id := range r.forms(term, ids) {
 			for _, p := range r.postings[id] {
-				if doc := int32(p >> countBits); !r.docs[doc].dead && having[doc] != uint8(number+1) {
-					having[doc] = uint8(number + 1)
+				if doc := int32(p >> countBits); !r.docs[doc].dead && masks[doc]&bit == 0 {
+					masks[doc] |= bit
 					own[doc] += float32(formShare * most)
 				}
 			}
@@ -206,6 +215,12 @@ func (r *ranker) byWords() *scores {
 		}
 	}
 	return &scores{ranker: r, own: own, before: wordsBefore, after: wordsAfter}
+}
+
+// norm returns how much a document of a number of words needs of a word for half of its weight.
+func (r *ranker) norm(length int) float64 {
+	average := float64(r.total) / float64(max(r.live, 1))
+	return saturation * (1 - lengthShare + lengthShare*float64(length)/max(average, 1))
 }
 
 // having returns how many documents have a term.
@@ -232,9 +247,17 @@ func (r *ranker) find(term string) []int32 {
 		return nil
 	}
 	var variants []string
-	for id, t := range r.terms {
-		if (t[0] == term[0] || strings.HasSuffix(term, t)) && isVariant(t, term) && r.having(r.postings[id]) > 0 {
+	add := func(id int32) {
+		if t := r.terms[id]; isVariant(t, term) && r.having(r.postings[id]) > 0 {
 			variants = append(variants, t)
+		}
+	}
+	for _, id := range r.initials[term[0]] {
+		add(id)
+	}
+	for i := 1; i < len(term); i++ { // words that it ends with
+		if id, known := r.ids[term[i:]]; known && term[i] != term[0] {
+			add(id)
 		}
 	}
 	slices.Sort(variants)
@@ -327,22 +350,4 @@ func (r *ranker) neighbor(doc, other int32) int32 {
 		return -1
 	}
 	return other
-}
-
-// offer adds a document that may be a result.
-func (r *ranker) offer(top *vectors.Top, doc int32, score float32) {
-	if floor, full := top.Floor(); full && score < floor || r.docs[doc].dead || r.query.Match != nil && !r.query.Match(int(doc)) {
-		return
-	}
-	top.Offer(vectors.Match{ID: int64(doc), Score: score})
-}
-
-// sorted returns the documents with the highest scores, the best first.
-func sorted(top *vectors.Top) []scored {
-	matches := top.Sorted()
-	list := make([]scored, len(matches))
-	for i, m := range matches {
-		list[i] = scored{int32(m.ID), m.Score}
-	}
-	return list
 }

@@ -17,7 +17,8 @@ func (r *ranker) bySimilarity() *scores {
 	if r.query.Similar == nil && r.meanings != nil {
 		s.own = r.cosines()
 	} else {
-		s.own = make([]float32, len(r.docs))
+		r.scratch.similar = zeros(r.scratch.similar, len(r.docs))
+		s.own = r.scratch.similar
 		for _, one := range r.query.Similar {
 			if doc := int32(one.Doc); !r.docs[doc].dead {
 				s.own[doc] = one.Score + r.boost(doc, namedSimilarity, datedSimilarity)
@@ -34,7 +35,8 @@ func (r *ranker) cosines() []float32 {
 	for _, word := range r.plain {
 		meaning.Add(wordvectors.Default().Word(word))
 	}
-	out := make([]float32, len(r.docs))
+	r.scratch.similar = zeros(r.scratch.similar, len(r.docs))
+	out := r.scratch.similar
 	r.meanings.Scan(r.meanings.NewQuery(meaning[:]), func(first int, cosines []float32) { copy(out[first:], cosines) })
 	if len(r.periods) > 0 || slices.Contains(r.named, true) {
 		for doc := range out {

@@ -1,6 +1,7 @@
 package ranking
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -27,16 +28,18 @@ func TestScores_Best(t *testing.T) {
 	for _, query := range []string{"medicine of the doctor", "what did Ana play?", "a dog", "🙂"} {
 		for name, match := range map[string]func(int) bool{"all": nil, "few": func(doc int) bool { return doc%1000 == 7 }} {
 			q := Query{Text: query, Match: match}
-			r := &ranker{Corpus: &c, query: q, named: []bool{query == "what did Ana play?", false}}
+			r := &ranker{Corpus: &c, query: q, named: []bool{query == "what did Ana play?", false},
+				scratch: &scratch{marked: make([]bool, len(c.docs))}}
 			r.plain, r.stems, _ = queryTerms(query)
 			for kind, s := range map[string]*scores{"words": r.byWords(), "meaning": r.bySimilarity()} {
 				got, top := s.best(50), vectors.NewTop(50)
+				slices.SortFunc(got, func(a, b vectors.Match) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID)) })
 				for doc := range c.docs {
-					if score := s.of(int32(doc)); score > 0 {
-						r.offer(top, int32(doc), score)
+					if score := s.of(int32(doc)); score > 0 && r.mayMatch(int32(doc)) {
+						top.Offer(vectors.Match{ID: int64(doc), Score: score})
 					}
 				}
-				if want := sorted(top); !slices.Equal(got, want) || kind == "meaning" && (len(want) == 0) != (query == "🙂") {
+				if want := top.Sorted(); !slices.Equal(got, want) || kind == "meaning" && (len(want) == 0) != (query == "🙂") {
 					t.Errorf("%s, %s, %s: %v, want %v", query, name, kind, got, want)
 				}
 			}
