@@ -133,11 +133,14 @@ func (s *Searcher) Search(ctx context.Context, q Query) (Results, error) {
 	}
 	out.Problem = problem
 	const spare = 20 // for messages that were deleted meanwhile
-	found := x.corpus.Rank(ranking.Query{Text: q.Text, Similar: similar, Limit: q.Limit + spare, MinScore: q.MinScore, Whole: true, Match: func(doc int) bool {
-		at := x.corpus.Time(doc)
-		return (q.Since.IsZero() || !at.Before(q.Since.Truncate(time.Second))) && (q.Until.IsZero() || at.Before(q.Until))
-	}})
-	for _, f := range found {
+	query := ranking.Query{Text: q.Text, Similar: similar, Limit: q.Limit + spare, MinScore: q.MinScore, Whole: true}
+	if !q.Since.IsZero() || !q.Until.IsZero() {
+		query.Match = func(doc int) bool {
+			at := x.corpus.Time(doc)
+			return (q.Since.IsZero() || !at.Before(q.Since.Truncate(time.Second))) && (q.Until.IsZero() || at.Before(q.Until))
+		}
+	}
+	for _, f := range x.corpus.Rank(query) {
 		if len(out.Messages) == q.Limit {
 			break
 		}

@@ -221,8 +221,11 @@ func (t *turnContext) rank(question string, query []float32, stored *sessionVect
 		similar = x.similar(similar, o.key, query, o.stored, o.head.Head.State)
 	}
 	var all []sourceMatch
-	limit := cmp.Or(t.source.retrieval.TopK, maxCandidates)
-	for _, r := range x.corpus.Rank(ranking.Query{Text: question, Similar: similar, Limit: limit, MinScore: t.source.retrieval.MinScore, Now: s.Now(), Match: func(doc int) bool { return !x.isPinned(doc, s.Key(), head.State) }}) {
+	q := ranking.Query{Text: question, Similar: similar, Limit: cmp.Or(t.source.retrieval.TopK, maxCandidates), MinScore: t.source.retrieval.MinScore, Now: s.Now()}
+	if head.State.Pinned != "" {
+		q.Match = func(doc int) bool { return !x.isPinned(doc, s.Key(), head.State) }
+	}
+	for _, r := range x.corpus.Rank(q) {
 		number, at := x.corpus.At(r.Doc)
 		match := sourceMatch{doc: r.Doc, seq: at.Seq, part: at.Part, key: x.keys[number]}
 		match.text = edits[match.key.Session].Current(at.Seq)
@@ -238,7 +241,7 @@ func (t *turnContext) rank(question string, query []float32, stored *sessionVect
 // it is pinned.
 func (x *wordIndex) isPinned(doc int, key memory.Key, state store.State) bool {
 	number, at := x.corpus.At(doc)
-	return state.Pinned != "" && x.keys[number] == key && state.IsPinned(at.Seq)
+	return x.keys[number] == key && state.IsPinned(at.Seq)
 }
 
 // similar adds the similarities of the messages of a session. The vector of an edited message
