@@ -42,6 +42,13 @@ type PortableContext interface {
 	Imported(name string, value []byte) ([]byte, error)
 }
 
+// Preparer is a ContextSource that can do ahead what the next turn of a session would do.
+type Preparer interface {
+	// Prepare is called after a turn. It may call run, once, to do so in the background; open returns the session as it is
+	// stored. run returns false if nothing is done.
+	Prepare(key store.Key, run func(work func(open func() (ContextSession, error))) bool)
+}
+
 // TurnContext is the context of one turn.
 type TurnContext interface {
 	// Refresh updates the context before a call of the model.

@@ -77,6 +77,10 @@ type Config struct {
 	Compact     window.Compaction                  // what is shortened before messages leave; zero: nothing
 	Observe     store.Observer                     // is notified of the operations of the store; nil: nothing is
 
+	// Background runs work that a turn leaves to be done after it, such as embeddings of its messages, and
+	// returns false if it does not; nil: the next turn does it. The context of the work ends when the store is about to be closed.
+	Background func(work func(context.Context)) bool
+
 	OnDelete func(ctx context.Context, sessions []string) error // deletes what was derived from sessions, by their stored ids, after Clear and Prune; nil: nothing was
 }
 
@@ -94,6 +98,7 @@ type Memory struct {
 	scope        Scope
 	audit        Auditor
 	onDelete     func(ctx context.Context, sessions []string) error // Config.OnDelete
+	background   func(work func(context.Context)) bool              // Config.Background
 	now          func() time.Time
 	reader       history.Reader   // reads the store
 	local        store.LocalStore // that of reader, if it is in this process
@@ -126,7 +131,7 @@ func New(cfg Config, store store.Store) (*Memory, error) {
 
 func newMemory(cfg Config, kind window.Kind, backend store.Store) (*Memory, error) {
 	m := &Memory{id: cfg.ID, kind: kind, systemFirst: cfg.KeepSystemFirst, limitsOf: cfg.LimitsOf, turns: cfg.Turns, lease: cfg.Lease, observer: cfg.Observe,
-		ttl: cfg.TTL, scope: cfg.Scope, audit: cfg.Audit, onDelete: cfg.OnDelete, now: cfg.Now, context: cfg.Context, compactAt: cfg.Compact.At, keepsContext: cfg.KeepContext}
+		ttl: cfg.TTL, scope: cfg.Scope, audit: cfg.Audit, onDelete: cfg.OnDelete, background: cfg.Background, now: cfg.Now, context: cfg.Context, compactAt: cfg.Compact.At, keepsContext: cfg.KeepContext}
 	m.reader = history.Reader{Memory: cfg.ID, Store: store.Observe(backend, cfg.Observe), Counter: cfg.Counter, Measured: kind.Measured,
 		Compactor: window.NewCompactor(cfg.Compact, cfg.Counter)}
 	if m.turns == "" {

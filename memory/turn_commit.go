@@ -66,6 +66,7 @@ func (t *Turn) commit(ctx context.Context, each bool) error {
 	}
 	if err == nil {
 		t.end()
+		t.prepareNext()
 	}
 	return err
 }

@@ -46,6 +46,23 @@ func (t *Turn) refreshContext() error {
 	return t.context.Refresh()
 }
 
+// prepareNext lets the context do in the background, after a turn that used it, what the next one would wait for.
+func (t *Turn) prepareNext() {
+	m, key := t.memory, t.key
+	p, ok := m.context.(Preparer)
+	if !ok || t.context == nil || m.background == nil {
+		return
+	}
+	p.Prepare(key, func(work func(func() (ContextSession, error))) bool {
+		return m.background(func(ctx context.Context) {
+			work(func() (ContextSession, error) {
+				base, policy, err := m.committed(ctx, key.Session, new(window.View))
+				return contextSession{&Turn{memory: m, key: key, ctx: ctx, base: base, policy: policy}}, err
+			})
+		})
+	})
+}
+
 // Repeat makes a turn that may be repeated after an interruption send the same context in each
 // attempt. It must be called before the first call of a model.
 func (t *Turn) Repeat(r Repeater) {

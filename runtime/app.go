@@ -106,6 +106,7 @@ type App struct {
 	indexes     indexes
 	rankers     rankers     // of Reranker and BedrockReranker steps
 	caches      caches      // of steps with a cache_config
+	turnWork    turnWork    // what memories do after turns
 	audit       *tool.Audit // nil for none
 
 	secretManager secretManager

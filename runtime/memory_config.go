@@ -25,6 +25,9 @@ func (a *App) memoryConfig(app *spec.Application, m *spec.Memory) memory.Config 
 	cfg.Audit = a.auditor(m)
 	cfg.OnDelete = a.forgetSessions
 	cfg.KeepContext = memoryconfig.KeepsContext(a.spec, m)
+	if a.opts.Mocks.Embedder == nil && a.opts.Mocks.WrapEmbedder == nil { // recordings have the calls of turns
+		cfg.Background = a.afterTurn
+	}
 	if cfg.Context != nil {
 		cfg.Context = promptcontext.New(a.opts.Warn, memoryconfig.Blocks(m, a.sharedModels())...)
 	}

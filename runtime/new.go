@@ -80,6 +80,7 @@ func (a *App) registerEntities(doc *spec.Document) error {
 
 // Close closes what the App has opened, and the stores of its Options.
 func (a *App) Close(ctx context.Context) error {
+	a.turnWork.close(ctx)
 	a.models.traffic.Release(ctx)
 	a.toolFactory.Close()
 	a.rankers.close(a.serviceHTTP() == nil)

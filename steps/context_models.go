@@ -106,6 +106,9 @@ type embedder struct {
 	id    string // the model's id
 	model func() (model.Embedder, error)
 	pause contextPause
+
+	mu         sync.Mutex
+	unreported model.Usage // of calls after the turns
 }
 
 // Embedder lets a memory use an embedding model. The model is made on first use. Its
@@ -140,13 +143,35 @@ func (e *embedder) Embed(ctx context.Context, texts []string, questions bool) ([
 		vectors, usage, err = m.Embed(ctx, texts)
 		return err
 	})
-	if usage != (model.Usage{}) {
+	if usage = e.reported(ctx, usage); usage != (model.Usage{}) {
 		reportUsage(ctx, Event{Input: usage.Input, Output: usage.Output, Cached: usage.Cached, Cost: usage.Cost, Model: cmp.Or(usage.Model, e.id)})
 	}
 	if err == nil && len(vectors) != len(texts) {
 		err = errors.New("the model returned a different number of vectors than texts")
 	}
 	return vectors, err
+}
+
+type afterTurnKey struct{}
+
+// AfterTurn returns a context for what a memory does after a turn: the usage of its models is reported by the next
+// call within one.
+func AfterTurn(ctx context.Context) context.Context {
+	return context.WithValue(ctx, afterTurnKey{}, true)
+}
+
+// reported returns what to report of a call: also the calls after turns before it, which no step reports; nothing
+// for a call after a turn.
+func (e *embedder) reported(ctx context.Context, usage model.Usage) model.Usage {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	usage.Input, usage.Output, usage.Cached = usage.Input+e.unreported.Input, usage.Output+e.unreported.Output, usage.Cached+e.unreported.Cached
+	usage.Cost += e.unreported.Cost
+	e.unreported = model.Usage{}
+	if ctx.Value(afterTurnKey{}) != nil {
+		e.unreported, usage = usage, model.Usage{}
+	}
+	return usage
 }
 
 // How long the model of a context block is not called after a failed call, whose attempts have

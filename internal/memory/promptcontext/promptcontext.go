@@ -115,6 +115,7 @@ type source struct {
 	observations *Block // nil for none
 	vectors      vectorCache
 	words        wordCache
+	ahead        aheadJobs
 	sizes        sizeCache
 	warn         func(string)
 }
@@ -186,6 +187,7 @@ type turnContext struct {
 	source    *source
 	session   memory.ContextSession
 	begun     bool
+	ahead     bool                               // in the background, after a turn
 	variables map[memory.Scope][]memory.Variable // of each scope with a block, the one that was set last at the end
 	summary   summaryState
 	facts     factState

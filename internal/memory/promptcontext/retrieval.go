@@ -41,7 +41,8 @@ func (t *turnContext) retrieve(question string) (found []contextUnit, problem st
 		return nil, problem, err
 	}
 	var query []float32
-	if stored != nil && stored.vectors.Len() > 0 || slices.ContainsFunc(others, func(o otherVectors) bool { return o.stored != nil && o.stored.vectors.Len() > 0 }) {
+	hasEvicted := t.session.FirstSent() > t.session.Head().State.FirstPosition()
+	if hasEvicted && stored != nil && stored.vectors.Len() > 0 || slices.ContainsFunc(others, func(o otherVectors) bool { return o.stored != nil && o.stored.vectors.Len() > 0 }) {
 		var queryProblem string
 		if query, queryProblem, err = t.embedQuestion(question); err != nil {
 			return nil, "", err
@@ -309,6 +310,16 @@ func (t *turnContext) embedPending(of embedded) (*sessionVectors, string, error)
 		}
 		if err != nil || p.to < p.from {
 			return stored, "", err
+		}
+		if !t.ahead {
+			waited, err := t.source.ahead.wait(t.session.Context(), of.key)
+			if err != nil {
+				return nil, "", err
+			}
+			if waited {
+				attempt--
+				continue
+			}
 		}
 		batch, problem, err := t.embed(of, p)
 		if err != nil || problem != "" {

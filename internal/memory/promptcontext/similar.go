@@ -22,10 +22,7 @@ func (c *source) Similar(s memory.ContextSession, heads []memory.SessionHead, te
 	}
 	for _, l := range heads {
 		calls := maxMessages/embedBatchMessages + 1
-		of := t.other(l)
-		pending, oldest := of.pending, l.Head.State.Last-maxMessages // older ones would not be kept
-		of.pending = func(after int64) (evictedMessages, error) { return pending(max(after, oldest)) }
-		stored, why, err := t.completeVectors(of, l.Head.State.Last, &calls)
+		stored, why, err := t.completeVectors(t.whole(l), l.Head.State.Last, &calls)
 		problem = cmp.Or(problem, why)
 		if err != nil {
 			return nil, "", err

@@ -140,6 +140,14 @@ func (t *turnContext) other(l memory.SessionHead) embedded {
 	}}
 }
 
+// whole is a session whose newest messages get vectors: older ones would not be kept.
+func (t *turnContext) whole(l memory.SessionHead) embedded {
+	of := t.other(l)
+	pending, oldest := of.pending, l.Head.State.Last-maxMessages
+	of.pending = func(after int64) (evictedMessages, error) { return pending(max(after, oldest)) }
+	return of
+}
+
 // loadVectors reads the content of the session's companion that is not cached.
 // A companion of an earlier generation, another model or another form is deleted.
 func (t *turnContext) loadVectors(of embedded) (*sessionVectors, error) {

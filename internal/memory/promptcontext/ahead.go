@@ -1,0 +1,121 @@
+package promptcontext
+
+import (
+	"context"
+	"sync"
+
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/store"
+)
+
+// maxAhead is the number of sessions whose messages are embedded after their turns at the same time. Those of more are
+// embedded by their next turns.
+const maxAhead = 64
+
+// aheadJobs are the sessions whose messages are being embedded after a turn.
+type aheadJobs struct {
+	mu    sync.Mutex
+	byKey map[memory.Key]*aheadJob
+}
+
+// aheadJob embeds messages of a session in the background.
+type aheadJob struct {
+	done  chan struct{}
+	again bool // another turn has ended since
+	stop  bool // a turn waits: the rest is its own
+}
+
+// Prepare is memory.Preparer: messages get vectors after their turn, not within the one that retrieves them.
+func (c *source) Prepare(key memory.Key, run func(work func(open func() (memory.ContextSession, error))) bool) {
+	if c.retrieval == nil || c.retrieval.Embedder == nil {
+		return
+	}
+	j, begun := c.ahead.begin(key)
+	if begun && !run(func(open func() (memory.ContextSession, error)) { c.embedAhead(key, j, open) }) {
+		c.ahead.end(key, j, true)
+	}
+}
+
+// begin registers a job; it reports false if there is one, which looks again, or if there are too many.
+func (a *aheadJobs) begin(key memory.Key) (j *aheadJob, begun bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if j := a.byKey[key]; j != nil {
+		j.again = true
+		return j, false
+	}
+	if len(a.byKey) >= maxAhead {
+		return nil, false
+	}
+	if a.byKey == nil {
+		a.byKey = map[memory.Key]*aheadJob{}
+	}
+	j = &aheadJob{done: make(chan struct{})}
+	a.byKey[key] = j
+	return j, true
+}
+
+// end reports whether a job has ended: with last set, or if no turn has ended since.
+func (a *aheadJobs) end(key memory.Key, j *aheadJob, last bool) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if j.again && !j.stop && !last {
+		j.again = false
+		return false
+	}
+	delete(a.byKey, key)
+	close(j.done)
+	return true
+}
+
+// isStopped reports whether a turn waits for the job.
+func (a *aheadJobs) isStopped(j *aheadJob) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return j.stop
+}
+
+// wait waits for the call of the model that embeds messages of a session; it reports false if there is none.
+func (a *aheadJobs) wait(ctx context.Context, key memory.Key) (bool, error) {
+	a.mu.Lock()
+	j := a.byKey[key]
+	if j != nil {
+		j.stop = true
+	}
+	a.mu.Unlock()
+	if j == nil {
+		return false, nil
+	}
+	select {
+	case <-j.done:
+		return true, nil
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+}
+
+// embedAhead embeds the messages of a session until no turn has ended since. What fails is left to the next turn.
+func (c *source) embedAhead(key memory.Key, j *aheadJob, open func() (memory.ContextSession, error)) {
+	for {
+		s, err := open()
+		if c.ahead.end(key, j, err != nil || !c.embedMissing(s, j)) {
+			return
+		}
+	}
+}
+
+// embedMissing embeds the messages of a session, those of the window too, which the next question may push out of it. It
+// reports whether all have vectors.
+func (c *source) embedMissing(s memory.ContextSession, j *aheadJob) bool {
+	t := &turnContext{source: c, session: s, ahead: true, problems: map[store.BlockKind]string{}}
+	of := t.whole(memory.SessionHead{Session: s.Key().Session, Head: s.Head()})
+	stored, err := t.loadVectors(of)
+	for err == nil && !c.ahead.isStopped(j) {
+		next, problem, failed := t.embedPending(of)
+		if failed != nil || next == nil || problem == "" || next.meta.To == stored.meta.To {
+			return failed == nil && problem == ""
+		}
+		stored = next
+	}
+	return false
+}
