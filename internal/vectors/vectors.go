@@ -86,6 +86,9 @@ func (v *Vectors) Nearest(query []float32, k int, match func(id int64) bool) []M
 	return matches[:min(k, len(matches))]
 }
 
+// IDs yields the ids of all vectors, in the order in which they were added.
+func (v *Vectors) IDs() iter.Seq[int64] { return slices.Values(v.id) }
+
 // Scores yields the ids of all vectors, in the order in which they were added, with their cosines. A query of another
 // length has none.
 func (v *Vectors) Scores(query []float32) iter.Seq2[int64, float32] {

@@ -106,6 +106,7 @@ type wordSession struct {
 	rewound string
 	edited  string
 	docs    map[ranking.Place]int // its passages, also those that were removed
+	aligned alignment
 }
 
 // update makes the messages of a session from first to last those of the index. read
@@ -250,21 +251,48 @@ func (x *wordIndex) similar(to []ranking.Similarity, key memory.Key, query []flo
 	if stored == nil {
 		return to
 	}
-	edits, docs := state.Edits(), x.sessions[key.Session].docs
-	known := make(map[int]int, len(docs)) // where each document is in to
-	for id, score := range stored.vectors.Scores(query) {
-		at := ranking.PlaceOf(id)
-		original := edits.Original(at.Seq)
-		doc, found := docs[ranking.Place{Seq: original, Part: at.Part}]
-		if !found || edits.Current(original) != at.Seq {
-			continue
+	docs := x.sessions[key.Session].align(stored, state, x.corpus.Next())
+	at := make([]int32, x.corpus.Next()) // 1 + where each document is in to
+	row := 0
+	for _, score := range stored.vectors.Scores(query) {
+		doc := docs[row]
+		row++
+		switch {
+		case doc < 0:
+		case at[doc] > 0:
+			to[at[doc]-1].Score = max(to[at[doc]-1].Score, score)
+		default:
+			to = append(to, ranking.Similarity{Doc: int(doc), Score: score})
+			at[doc] = int32(len(to))
 		}
-		if i, found := known[doc]; found {
-			to[i].Score = max(to[i].Score, score)
-			continue
-		}
-		known[doc] = len(to)
-		to = append(to, ranking.Similarity{Doc: doc, Score: score})
 	}
 	return to
+}
+
+// alignment is which documents of a session the vectors of its companion belong to; it is computed when one of them has changed.
+type alignment struct {
+	vectors *sessionVectors
+	edited  string
+	next    int     // of the corpus
+	docs    []int32 // of each vector, -1 for none
+}
+
+// align returns the document of each vector, -1 for none. Documents that were removed are found too.
+func (s *wordSession) align(stored *sessionVectors, state store.State, next int) []int32 {
+	a := &s.aligned
+	if a.vectors == stored && a.edited == state.Edited && a.next == next {
+		return a.docs
+	}
+	edits := state.Edits()
+	*a = alignment{stored, state.Edited, next, slices.Grow(a.docs[:0], stored.vectors.Len())}
+	for id := range stored.vectors.IDs() {
+		at := ranking.PlaceOf(id)
+		original := edits.Original(at.Seq)
+		doc, found := s.docs[ranking.Place{Seq: original, Part: at.Part}]
+		if !found || edits.Current(original) != at.Seq {
+			doc = -1
+		}
+		a.docs = append(a.docs, int32(doc))
+	}
+	return a.docs
 }
