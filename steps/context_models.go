@@ -165,7 +165,9 @@ func AfterTurn(ctx context.Context) context.Context {
 func (e *embedder) reported(ctx context.Context, usage model.Usage) model.Usage {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	usage.Input, usage.Output, usage.Cached = usage.Input+e.unreported.Input, usage.Output+e.unreported.Output, usage.Cached+e.unreported.Cached
+	usage.Input += e.unreported.Input
+	usage.Output += e.unreported.Output
+	usage.Cached += e.unreported.Cached
 	usage.Cost += e.unreported.Cost
 	e.unreported = model.Usage{}
 	if ctx.Value(afterTurnKey{}) != nil {
