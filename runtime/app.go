@@ -18,6 +18,7 @@ import (
 
 	"github.com/qtype-dev/qtype/index"
 	indexstore "github.com/qtype-dev/qtype/index/store"
+	"github.com/qtype-dev/qtype/internal/awsauth"
 	"github.com/qtype-dev/qtype/internal/memory/storeurl"
 	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/internal/model/wire"
@@ -168,7 +169,8 @@ type Parts struct {
 	Indexes   indexstore.Builders
 	Databases sqldb.Drivers
 	Buckets   remotefs.Buckets
-	Language  *spec.Language // has the declarations of parts that the program adds; nil for none
+	AWS       awsauth.Builder // signs with AWS identities; nil for none
+	Language  *spec.Language  // has the declarations of parts that the program adds; nil for none
 
 	inBatches func(m *spec.Model, api wire.Batches, next *http.Client) *http.Client // of the context; nil to make all calls at once
 }
@@ -181,7 +183,7 @@ func CoreParts() Parts {
 // Clone returns a copy to which parts can be added. Nil tables become those of the core.
 func (p Parts) Clone() Parts {
 	core := CoreParts()
-	clone := Parts{Models: maps.Clone(p.Models), Stores: maps.Clone(p.Stores), Indexes: p.Indexes, Databases: p.Databases, Buckets: p.Buckets, Language: p.Language.Clone()}
+	clone := Parts{Models: maps.Clone(p.Models), Stores: maps.Clone(p.Stores), Indexes: p.Indexes, Databases: p.Databases, Buckets: p.Buckets, AWS: p.AWS, Language: p.Language.Clone()}
 	if clone.Models == nil {
 		clone.Models = core.Models
 	}
@@ -336,7 +338,7 @@ func (a *App) secret(s spec.Secret) (text string, err error) {
 	}
 	m := &a.secretManager
 	m.once.Do(func() {
-		m.reader, m.err = secrets.New(declared, secrets.Options{Getenv: a.Getenv, Policy: a.opts.Policy})
+		m.reader, m.err = secrets.New(declared, secrets.Options{Getenv: a.Getenv, Policy: a.opts.Policy, AWS: a.opts.Parts.AWS})
 	})
 	if m.err != nil {
 		return "", m.err

@@ -151,7 +151,7 @@ func (a *App) env(l *layout) *steps.Env {
 		Audit:    a.audit,
 		Database: a.database,
 		HTTP: func(s tool.Service) (*http.Client, error) {
-			return tool.Client(s, tool.Options{HTTP: a.serviceHTTP(), Secret: a.secret, Getenv: a.Getenv, Policy: a.opts.Policy})
+			return tool.Client(s, a.toolOptions(a.serviceHTTP()))
 		},
 		Index:  a.index,
 		Secret: a.secret,

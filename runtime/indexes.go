@@ -124,7 +124,7 @@ func (a *App) ranker(s spec.Step, build func(rerank.Options) (rerank.Ranker, err
 			a.rankers.http = rerank.NewClient()
 		}
 	}
-	made, err := build(rerank.Options{Getenv: a.opts.Getenv, Key: a.opts.DocumentEnv, HTTP: a.rankers.http, Secret: a.secret, Policy: a.opts.Policy,
+	made, err := build(rerank.Options{Getenv: a.opts.Getenv, Key: a.opts.DocumentEnv, HTTP: a.rankers.http, Secret: a.secret, Policy: a.opts.Policy, AWS: a.opts.Parts.AWS,
 		Model:    func(m *spec.Model) (model.Chat, error) { return a.models.chat.get(m) },
 		Embedder: a.embedder})
 	if err != nil {

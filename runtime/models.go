@@ -61,7 +61,15 @@ func (a *App) newEmbedder(m *spec.EmbeddingModel) (model.Embedder, error) {
 }
 
 // HasBatches reports whether calls of a model can be made in batches of its provider.
-func (a *App) HasBatches(m spec.ModelEntity) bool { return provider.HasBatches(m, a.opts.Parts.Models) }
+func (a *App) HasBatches(m spec.ModelEntity) bool {
+	has, why := a.WhyAtOnce(m)
+	return has && why == ""
+}
+
+// WhyAtOnce returns whether the provider of a model has batches, and why calls of the model cannot be made in them; empty if they can.
+func (a *App) WhyAtOnce(m spec.ModelEntity) (has bool, why string) {
+	return provider.WhyAtOnce(m, a.opts.Parts.Models)
+}
 
 func (a *App) providerOptions(m *spec.Model) provider.Options {
 	return provider.Options{

@@ -203,8 +203,7 @@ func (s *resultSink) stop() {}
 // returns when the access token expires, the zero time if it does not, and whether it is
 // renewed without the person.
 func (a *App) SignIn(ctx context.Context, t *spec.MCPTool, show func(address string)) (expires time.Time, renewed bool, err error) {
-	opts := tool.Options{HTTP: a.opts.HTTP, Secret: a.secret, Getenv: a.Getenv, Policy: a.opts.Policy, Learn: a.opts.Redactor.Add}
-	tokens, err := mcp.Login(ctx, t, opts, show)
+	tokens, err := mcp.Login(ctx, t, a.toolOptions(a.opts.HTTP), show)
 	if err != nil {
 		return time.Time{}, false, a.opts.Redactor.Error(withPosition(t, err))
 	}

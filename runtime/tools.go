@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 
 	"github.com/qtype-dev/qtype/internal/redact"
@@ -14,11 +15,16 @@ import (
 	"github.com/qtype-dev/qtype/tool"
 )
 
+// toolOptions returns what clients of the servers of tools use.
+func (a *App) toolOptions(client *http.Client) tool.Options {
+	return tool.Options{HTTP: client, Secret: a.secret, Getenv: a.Getenv, Policy: a.opts.Policy, AWS: a.opts.Parts.AWS, Supervisor: a.opts.Supervisor, Learn: a.opts.Redactor.Add}
+}
+
 // newToolFactory returns what makes the application's tools.
 func (a *App) newToolFactory() toolFactory {
 	flows := a.nested()
 	return factory.New(factory.Options{
-		Options: tool.Options{HTTP: a.serviceHTTP(), Secret: a.secret, Getenv: a.Getenv, Policy: a.opts.Policy, Supervisor: a.opts.Supervisor, Learn: a.opts.Redactor.Add},
+		Options: a.toolOptions(a.serviceHTTP()),
 		Servers: a.opts.HTTP,
 		Getenv:  a.opts.Getenv,
 		Folder:  a.Folder(),

@@ -120,6 +120,18 @@ type AWSAuth struct {
 	Region string `yaml:"region"`
 }
 
+// IdentityNode is a node for which requests are signed with an identity of a cloud.
+type IdentityNode interface {
+	Node
+	// CloudIdentity is the type of the identity's auth; empty for none, or where the auth is another node.
+	CloudIdentity() string
+}
+
+const awsIdentity = "aws"
+
+// CloudIdentity is aws.
+func (*AWSAuth) CloudIdentity() string { return awsIdentity }
+
 // VertexAuth is a Google Cloud identity: that of a service account, of a configuration of gcloud, or with a project only that of the environment.
 type VertexAuth struct {
 	AuthBase

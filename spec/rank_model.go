@@ -2,6 +2,7 @@ package spec
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/qtype-dev/qtype/internal/catalogue"
@@ -47,6 +48,22 @@ func (s *Reranker) RankModel() (RankModel, bool) {
 		return rankModel(a.ModelID)(s.catalogue.Lookup("aws-bedrock", a.ModelID)), true
 	}
 	return RankModel{}, false // servers of the user, and models of the document
+}
+
+// CloudIdentity is aws if the step has no auth.
+func (s *BedrockReranker) CloudIdentity() string {
+	if s.Auth.To != nil {
+		return ""
+	}
+	return awsIdentity
+}
+
+// CloudIdentity is aws for the method bedrock if the step has no auth.
+func (s *Reranker) CloudIdentity() string {
+	if row, _ := LookupRankMethod(s.Method); s.Auth.To != nil || !slices.Contains(row.Auths, awsIdentity) {
+		return ""
+	}
+	return awsIdentity
 }
 
 // SetCatalogue sets where RankModel looks the model up.

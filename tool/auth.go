@@ -122,7 +122,7 @@ func reveal(id string, s spec.Secret, opts Options) (string, error) {
 
 // awsCredential signs requests by Signature Version 4, for the service that the tool names.
 func awsCredential(auth *spec.AWSAuth, s Service, opts Options) (*credential, error) {
-	signer, err := awsauth.New(auth, awsauth.Options{Getenv: opts.Getenv, Secret: opts.Secret, Policy: opts.Policy})
+	signer, err := opts.AWS.Signer(auth, awsauth.Options{Getenv: opts.Getenv, Secret: opts.Secret, Policy: opts.Policy})
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
+	"github.com/qtype-dev/qtype/internal/awsauth/awssdk"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/tool"
@@ -83,7 +84,7 @@ func TestAuth_Clouds(t *testing.T) {
 		declared := &spec.APITool{Endpoint: s.URL + c.path, Method: http.MethodPost, BodyFormat: "json", Auth: spec.Ref[spec.Auth]{ID: "a", To: c.auth}, AuthAudience: c.audience, AllowPrivate: true}
 		declared.ID, declared.Name = "call", "call"
 		declared.Inputs = []*spec.Variable{{ID: "text", Type: spec.Type{Name: "text"}}}
-		called, err := tool.NewAPI(declared, tool.Options{Getenv: func(name string) string { return env[name] }})
+		called, err := tool.NewAPI(declared, tool.Options{AWS: awssdk.Builder, Getenv: func(name string) string { return env[name] }})
 		testkit.Must(t, err)
 		got, err := called.Call(t.Context(), map[string]any{"text": "ü"})
 		if err != nil || fmt.Sprint(got) != c.want {
@@ -101,7 +102,7 @@ func TestAuth_CloudErrors(t *testing.T) {
 	} {
 		d := &spec.APITool{Endpoint: "https://api.example/x", Auth: spec.Ref[spec.Auth]{ID: "a", To: auth}}
 		d.ID, d.Name = "f", "f"
-		if _, err := tool.NewAPI(d, tool.Options{Getenv: func(string) string { return "" }}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := tool.NewAPI(d, tool.Options{AWS: awssdk.Builder, Getenv: func(string) string { return "" }}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

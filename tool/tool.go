@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/awsauth"
 	"github.com/qtype-dev/qtype/internal/subprocess"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/internal/typeschema"
@@ -87,6 +88,8 @@ type Options struct {
 	Getenv func(name string) string
 	// Policy is what the document may reach; nil allows everything.
 	Policy *trust.Policy
+	// AWS signs with AWS identities; nil in a program without this part.
+	AWS awsauth.Builder
 	// Supervisor starts programs; nil starts them in process groups.
 	Supervisor *subprocess.Supervisor
 	// Learn is called with tokens that servers issue, which no output may have; nil for nothing.

@@ -198,6 +198,8 @@ func (p *ruleContext) checkParts(n spec.Node) {
 		}
 	case spec.ReaderStep:
 		p.need(n, parts.Files, n.Reader().Bucket, "reader_module")
+	case spec.IdentityNode:
+		p.need(n, parts.Identity, n.CloudIdentity(), "method", "type")
 	}
 }
 

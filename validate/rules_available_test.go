@@ -21,11 +21,12 @@ stores:
   - {id: own, type: sqlite, url: own.db}
   - {id: misspelled, type: RedisStore, url: "redis://localhost/0"}
 memories: [{id: talk, store: shared}]
+auths: [{id: account, type: aws, region: eu-west-1}]
 indexes:
   - {type: VectorIndex, id: notes, module: qdrant, name: notes, embedding_model: vectors, args: {host: localhost, collection_name: notes}}
 flows:
   - id: main
-    variables: [{id: name, type: text}, {id: file, type: text}, {id: doc, type: RAGDocument}]
+    variables: [{id: name, type: text}, {id: file, type: text}, {id: doc, type: RAGDocument}, {id: found, type: "list[SearchResult]"}, {id: best, type: "list[SearchResult]"}]
     inputs: [file]
     outputs: [name]
     steps:
@@ -35,6 +36,9 @@ flows:
       - {type: FileWriter, id: keep_below, path: file, base: "gs://bucket/", inputs: [name]}
       - {type: FileWriter, id: keep_here, path: {uri: names.csv}, inputs: [name]}
       - {type: DocumentSource, id: read, reader_module: azure_blob, args: {container_name: docs}, outputs: [doc]}
+      - {type: VectorSearch, id: search, index: notes, inputs: [file], outputs: [found]}
+      - {type: Reranker, id: sort, method: bedrock, args: {model_id: cohere.rerank-v3-5:0}, inputs: [file, found], outputs: [best]}
+      - {type: BedrockReranker, id: sort_too, auth: account, model_id: cohere.rerank-v3-5:0, inputs: [file, found], outputs: [best]}
 `
 
 // A part that the program does not have is an error at the key that needs it. A program that
@@ -52,11 +56,13 @@ func TestCheckFor_MissingParts(t *testing.T) {
 	want := []string{
 		"4:51 this program has no model provider hugot",
 		"6:24 this program has no memory store redis",
-		"11:44 this program has no index store qdrant",
-		"18:80 this program has no SQL database postgresql",
-		"20:44 this program has no file system s3",
-		"21:62 this program has no file system gs",
-		"23:57 this program has no file system azure",
+		"10:29 this program has no identity aws",
+		"12:44 this program has no index store qdrant",
+		"19:80 this program has no SQL database postgresql",
+		"21:44 this program has no file system s3",
+		"22:62 this program has no file system gs",
+		"24:57 this program has no file system azure",
+		"26:44 this program has no identity aws",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

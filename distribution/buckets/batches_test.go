@@ -13,6 +13,7 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/distribution/buckets"
+	"github.com/qtype-dev/qtype/internal/allparts"
 	"github.com/qtype-dev/qtype/internal/batch"
 	"github.com/qtype-dev/qtype/internal/model/modeltest/batchtest"
 	"github.com/qtype-dev/qtype/internal/remotefs"
@@ -76,7 +77,7 @@ func runInBucket(t *testing.T, auth, model string) {
 	}
 	sent := waves.New("out.jsonl" + waves.Suffix)
 	sent.Poll = func(int) time.Duration { return time.Millisecond }
-	parts := runtime.CoreParts()
+	parts := allparts.Parts()
 	parts.Buckets = buckets.All()
 	app, err := qtype.Open(runtime.WithParts(waves.With(t.Context(), sent), parts), "app.qtype.yaml")
 	if err != nil {

@@ -5,10 +5,12 @@ package allparts
 import (
 	"context"
 
+	"github.com/qtype-dev/qtype/internal/awsauth/awssdk"
 	"github.com/qtype-dev/qtype/internal/convert"
 	"github.com/qtype-dev/qtype/internal/convert/systems"
 	indexservers "github.com/qtype-dev/qtype/internal/index/servers"
 	memoryservers "github.com/qtype-dev/qtype/internal/memory/servers"
+	"github.com/qtype-dev/qtype/internal/model/allclients"
 	sqlservers "github.com/qtype-dev/qtype/internal/sqldb/servers"
 	"github.com/qtype-dev/qtype/runtime"
 )
@@ -17,6 +19,7 @@ import (
 func Parts() runtime.Parts {
 	p := runtime.CoreParts()
 	p.Stores, p.Indexes, p.Databases = memoryservers.Openers(), indexservers.Builders(), sqlservers.Drivers()
+	p.Models, p.AWS = allclients.Clients(), awssdk.Builder
 	return p
 }
 

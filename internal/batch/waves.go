@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
@@ -76,7 +75,8 @@ func (j *job) whyAtOnce(m model.Info) string {
 	for _, doc := range j.app.Spec().Documents() {
 		for _, declared := range doc.Models {
 			if declared.Base().ID == m.ID {
-				return provider.WhyAtOnce(declared)
+				_, why := j.app.WhyAtOnce(declared)
+				return why
 			}
 		}
 	}

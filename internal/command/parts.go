@@ -51,6 +51,10 @@ func (p Parts) set() *parts.Set {
 	for _, f := range format.Formats() {
 		s.Add(parts.Format, f.Name)
 	}
+	s.Add(parts.Identity, "azure", "vertex") // whose tokens are requested without a part
+	if p.AWS != nil {
+		s.Add(parts.Identity, "aws")
+	}
 	s.Add(parts.Tool, factory.Types()...)
 	for _, c := range p.Language.Cases() {
 		kind := parts.Tool

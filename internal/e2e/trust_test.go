@@ -29,7 +29,7 @@ var asked = map[string]string{
 	"index/store/store.go:open":                          "App.Getenv",
 	"internal/accesstoken/accesstoken.go:Client":         "New of awsauth and azureauth, and googleauth.Allowed",
 	"internal/awsauth/awsauth.go:Endpoint":               "App.Getenv",
-	"internal/awsauth/awsauth.go:New":                    "Options.Policy",
+	"internal/awsauth/awssdk/awssdk.go:New":              "Options.Policy",
 	"internal/azureauth/azureauth.go:New":                "Options.Policy",
 	"internal/azureauth/azureauth.go:newRequest":         "New",
 	"internal/documents/directory.go:list":               "the function itself",

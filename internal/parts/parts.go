@@ -23,6 +23,7 @@ const (
 	Engine    Kind = "engine"
 	Converter Kind = "converter"
 	Format    Kind = "file format"
+	Identity  Kind = "identity" // named by the type of its auth
 	Tool      Kind = "tool"
 	Step      Kind = "step" // of another module
 )

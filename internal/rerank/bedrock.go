@@ -21,7 +21,7 @@ type bedrock struct {
 }
 
 // newBedrock makes a Ranker for a model, by its id or ARN. It calls nothing.
-func newBedrock(modelID string, signer *awsauth.Signer, opts Options) (Ranker, error) {
+func newBedrock(modelID string, signer awsauth.Signer, opts Options) (Ranker, error) {
 	region, err := signer.Region()
 	if err != nil {
 		return nil, err

@@ -27,6 +27,7 @@ type Options struct {
 	Key      func(name string) string                           // the environment for keys, which may be one of the document; nil means Getenv
 	HTTP     *http.Client                                       // carries the calls; nil means NewClient
 	Secret   func(spec.Secret) (string, error)                  // resolves references to a secret manager; nil where there is none
+	AWS      awsauth.Builder                                    // signs with AWS identities; nil in a program without this part
 	Policy   *trust.Policy                                      // what the document may reach; nil allows everything
 	Model    func(*spec.Model) (model.Chat, error)              // returns a chat model; nil where there are none
 	Embedder func(*spec.EmbeddingModel) (model.Embedder, error) // returns an embedding model; nil where there are none
@@ -90,7 +91,7 @@ func bedrockOf(auth *spec.AWSAuth, modelID string, opts Options) (Ranker, error)
 	if auth != nil { // otherwise the user's own credentials go to their own service
 		identity.Getenv, identity.Policy = opts.Policy.Getenv(opts.Getenv), opts.Policy
 	}
-	signer, err := awsauth.New(auth, identity)
+	signer, err := opts.AWS.Signer(auth, identity)
 	if err != nil {
 		return nil, err
 	}

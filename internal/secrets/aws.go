@@ -19,7 +19,7 @@ import (
 // a secret is its name or its ARN.
 func newAWS(m *spec.AWSSecretManager, opts Options) (source, error) {
 	identity, _ := m.Auth.To.(*spec.AWSAuth)
-	signer, err := awsauth.New(identity, awsauth.Options{Getenv: opts.Getenv, Secret: plain, Policy: opts.Policy})
+	signer, err := opts.AWS.Signer(identity, awsauth.Options{Getenv: opts.Getenv, Secret: plain, Policy: opts.Policy})
 	if err != nil {
 		return source{}, err
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/accesstoken"
+	"github.com/qtype-dev/qtype/internal/awsauth"
 	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/internal/trust"
@@ -26,6 +27,7 @@ import (
 type Options struct {
 	Getenv func(name string) string // the environment; nil means os.Getenv
 	Policy *trust.Policy            // what the document may reach; nil allows everything
+	AWS    awsauth.Builder          // signs with AWS identities; nil in a program without this part
 	HTTP   *http.Client             // for the services; nil means a client that follows no redirects
 }
 

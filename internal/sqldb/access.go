@@ -111,21 +111,6 @@ func (a Access) kind() string {
 	return ""
 }
 
-// Credentials returns how connections to a server log in, nil for the user of the URL: with tokens of the AWS identity, if there is one.
-func (a Access) Credentials() (Login, error) {
-	if a.AWS == nil {
-		return a.Login, nil
-	}
-	signer, err := awsauth.New(a.AWS, a.Env)
-	if err != nil {
-		return nil, err
-	}
-	return func(ctx context.Context, u *sqlquery.URL) (string, string, error) {
-		token, err := signer.DatabaseToken(ctx, u.Host, cmp.Or(u.Port, u.Dialect.Port()), u.User, time.Now())
-		return "", token, err
-	}, nil
-}
-
 // allowed returns an error if a document may not use a database, or one of the files that
 // its URL names.
 func (d Driver) allowed(p *trust.Policy, u *sqlquery.URL) error {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/internal/waves"
+	"github.com/qtype-dev/qtype/runtime"
 )
 
 // JournalSuffix ends the name of the file with finished rows, beside the report.
@@ -25,7 +26,7 @@ func (x *execution) openBatches(ctx context.Context) error {
 		if why := x.cannotWait(); why != "" {
 			return &UsageError{"--batch: " + why}
 		}
-		if err := x.noteAtOnce(); err != nil {
+		if err := x.noteAtOnce(ctx); err != nil {
 			return err
 		}
 	} else if x.config.Journal != "" {
@@ -44,12 +45,12 @@ func (x *execution) openBatches(ctx context.Context) error {
 }
 
 // noteAtOnce reports the models that have no batches. It is an error if none has, unless batches are not required.
-func (x *execution) noteAtOnce() error {
+func (x *execution) noteAtOnce(ctx context.Context) error {
 	var others []string
 	hasBatches := x.config.Waves.Least > 1
 	for m := range x.called() {
 		isMock := m.Base().IsMock()
-		if provider.HasBatches(m, nil) {
+		if has, why := provider.WhyAtOnce(m, runtime.PartsOf(ctx).Models); has && why == "" {
 			hasBatches = true
 		} else if name := m.Base().ID; !isMock && !slices.Contains(others, name) {
 			others = append(others, name)

@@ -14,6 +14,7 @@ import (
 	"github.com/qtype-dev/qtype/index"
 	"github.com/qtype-dev/qtype/index/store"
 	"github.com/qtype-dev/qtype/internal/awsauth"
+	"github.com/qtype-dev/qtype/internal/awsauth/awssdk"
 	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/internal/index/opensearch"
 	"github.com/qtype-dev/qtype/internal/index/remote"
@@ -44,7 +45,7 @@ func newOpenSearch(_ context.Context, r store.Request) (index.Index, error) {
 	if r.Credential.Kind == "aws" {
 		service := awsService(common.Service, address)
 		c.Serverless = service == "aoss"
-		signer, err := awsauth.New(r.Credential.Identity, awsauth.Options{Getenv: r.Getenv, Secret: r.Secret, Policy: r.Policy})
+		signer, err := awssdk.New(r.Credential.Identity, awsauth.Options{Getenv: r.Getenv, Secret: r.Secret, Policy: r.Policy})
 		if err != nil {
 			return nil, err
 		}

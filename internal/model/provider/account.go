@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/qtype-dev/qtype/internal/awsauth"
 	"github.com/qtype-dev/qtype/internal/azureauth"
 	"github.com/qtype-dev/qtype/internal/googleauth"
 	"github.com/qtype-dev/qtype/internal/model/anthropic"
@@ -24,43 +23,10 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// accountFinder completes the configuration of a model of a cloud: its address, where
-// that has parts to replace, and the credentials of calls. It calls nothing. missing is an
-// instruction where the document and the environment have not enough for a call.
-type accountFinder func(m *spec.Model, c *wire.Config, opts Options) (missing string, err error)
-
-// awsAccount signs calls with an AWS identity, unless there is an API key of Bedrock.
-func awsAccount(m *spec.Model, c *wire.Config, opts Options) (missing string, err error) {
-	identity, _ := m.Auth.To.(*spec.AWSAuth)
-	getenv, policy := opts.identity(m)
-	signer, err := awsauth.New(identity, awsauth.Options{Getenv: getenv, Secret: opts.Secret, Policy: policy})
-	if err != nil {
-		return "", err
-	}
-	region, err := signer.Region()
-	if err != nil && (c.Key == "" || strings.Contains(c.BaseURL, "REGION")) {
-		return err.Error(), nil
-	}
-	if m.BaseURL == "" {
-		if own := awsauth.Endpoint("BEDROCK_RUNTIME", opts.Getenv); own != "" {
-			c.BaseURL = own
-		}
-	}
-	if strings.HasPrefix(region, "cn-") {
-		c.BaseURL = strings.Replace(c.BaseURL, "REGION.amazonaws.com", "REGION.amazonaws.com.cn", 1)
-	}
-	c.BaseURL = strings.Replace(c.BaseURL, "REGION", region, 1)
-	if c.Key == "" {
-		c.Credential = signer.Name()
-		c.Authorize = func(req *http.Request, body []byte) error { return signer.Sign(req, body, "bedrock") }
-	}
-	return "", nil
-}
-
 // googleAccount adds a token of a Google identity to calls. The address gets the region.
 func googleAccount(m *spec.Model, c *wire.Config, opts Options) (missing string, err error) {
 	account, _ := m.Auth.To.(*spec.VertexAuth)
-	getenv, policy := opts.identity(m)
+	getenv, policy := opts.Identity(m)
 	if err := googleauth.Allowed(policy, account); err != nil {
 		return "", err
 	}
@@ -112,7 +78,7 @@ func azureAccount(m *spec.Model, c *wire.Config, opts Options) (missing string, 
 		return "", nil
 	}
 	account, _ := m.Auth.To.(*spec.AzureAuth)
-	getenv, policy := opts.identity(m)
+	getenv, policy := opts.Identity(m)
 	id, err := azureauth.New(account, azureauth.Options{Getenv: getenv, Secret: opts.Secret, Policy: policy})
 	if err != nil {
 		return "", err
@@ -201,9 +167,9 @@ func isOwnServer(m *spec.Model, row spec.Provider) bool {
 	return err == nil && err2 == nil && chosen.Scheme == own.Scheme && own.Host != "" && strings.EqualFold(chosen.Host, own.Host)
 }
 
-// identity returns the environment and the policy for an identity of a cloud: without an
+// Identity returns the environment and the policy for an identity of a cloud: without an
 // auth and an address of the document, it is that of the user, for a server of the provider.
-func (o Options) identity(m *spec.Model) (getenv func(string) string, p *trust.Policy) {
+func (o Options) Identity(m *spec.Model) (getenv func(string) string, p *trust.Policy) {
 	if m.Auth.To == nil && m.BaseURL == "" {
 		return o.Getenv, nil
 	}

@@ -154,7 +154,7 @@ func TestDocs_AIMock(t *testing.T) {
 		fmt.Fprintf(&b, " %s |\n", embeds(t, target, url))
 	}
 	if !t.Failed() {
-		provider.CompareTable(t, "aimock", b.String())
+		compareTable(t, "aimock", b.String())
 	}
 }
 

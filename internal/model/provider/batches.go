@@ -20,7 +20,7 @@ var batchPolicy = model.CallPolicy{MaxAttempts: 1}
 // useBatches makes the calls of a model in batches if the options want that, and reports whether they are. A
 // model that only streams is called at once.
 func (c *client) useBatches(m *spec.Model, opts Options) (bool, error) {
-	if opts.Batches == nil || c.batches == nil || m.Batch != nil && !m.Batch.Enabled || lacksBucket(m) || c.config.Info.Known != nil && c.config.Info.Known.Streaming == catalogue.StreamsAlways {
+	if opts.Batches == nil || c.Batches == nil || m.Batch != nil && !m.Batch.Enabled || lacksBucket(m) || c.config.Info.Known != nil && c.config.Info.Known.Streaming == catalogue.StreamsAlways {
 		return false, nil
 	}
 	if m.Batch != nil && m.Batch.Bucket != "" {
@@ -29,7 +29,7 @@ func (c *client) useBatches(m *spec.Model, opts Options) (bool, error) {
 		}
 		c.config.Files = &remotefs.Client{Buckets: opts.Buckets}
 	}
-	api, err := c.batches(*m, c.config)
+	api, err := c.Batches(*m, c.config)
 	if err != nil {
 		return false, err
 	}
@@ -44,45 +44,29 @@ func lacksBucket(m *spec.Model) bool {
 	return row.BatchBucket != nil && (m.Batch == nil || m.Batch.Bucket == "")
 }
 
-// leastCalls returns how many calls a batch of a model has, at least.
-func leastCalls(m spec.Model) int {
-	row, _ := m.ProviderRow()
-	return row.BatchBucket.LeastCalls
-}
-
-// WhyAtOnce returns why calls of a model are made at once although its provider has batches; empty for other models.
-func WhyAtOnce(m spec.ModelEntity) string {
-	base := m.Base()
-	_, embeds := m.(*spec.EmbeddingModel)
-	row, _ := base.ProviderRow()
-	known, _ := base.Known()
-	switch made := core()[base.Provider]; {
-	case made.batches == nil:
-		return ""
-	case base.Batch != nil && !base.Batch.Enabled:
-		return "its batch is not enabled"
-	case lacksBucket(base):
-		return "its batch has no bucket"
-	case known != nil && known.Streaming == catalogue.StreamsAlways:
-		return "it only streams"
-	case embeds && !row.BatchEmbeddings:
-		return "its batches have no embeddings"
-	}
-	return ""
-}
-
-// HasBatches reports whether calls of a model can be made in batches of its provider; clients are the providers that
-// can be called, nil for those of the core.
-func HasBatches(m spec.ModelEntity, clients Clients) bool {
+// WhyAtOnce returns whether the provider of a model has batches, and why its calls are made at once nevertheless; empty if
+// they are made in batches. clients are the providers that can be called, nil for those of the core.
+func WhyAtOnce(m spec.ModelEntity, clients Clients) (has bool, why string) {
 	if clients == nil {
 		clients = core()
 	}
 	base := m.Base()
-	made := clients[base.Provider]
 	_, embeds := m.(*spec.EmbeddingModel)
-	known, _ := base.Known()
 	row, _ := base.ProviderRow()
-	return made.batches != nil && (base.Batch == nil || base.Batch.Enabled) && !lacksBucket(base) && (row.BatchEmbeddings || !embeds) && (known == nil || known.Streaming != catalogue.StreamsAlways)
+	known, _ := base.Known()
+	switch {
+	case clients[base.Provider].Batches == nil:
+		return false, ""
+	case base.Batch != nil && !base.Batch.Enabled:
+		why = "its batch is not enabled"
+	case lacksBucket(base):
+		why = "its batch has no bucket"
+	case known != nil && known.Streaming == catalogue.StreamsAlways:
+		why = "it only streams"
+	case embeds && !row.BatchEmbeddings:
+		why = "its batches have no embeddings"
+	}
+	return true, why
 }
 
 // batched returns the usage of a call in a batch.

@@ -4,11 +4,18 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/model/allclients"
 	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/internal/model/wire"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/spec"
 )
+
+// hasBatches reports whether calls of a model can be made in batches.
+func hasBatches(m spec.ModelEntity) bool {
+	has, why := provider.WhyAtOnce(m, allclients.Clients())
+	return has && why == ""
+}
 
 // TestHasBatches: what is said of a model before a run is what the run does, for each provider.
 func TestHasBatches(t *testing.T) {
@@ -20,6 +27,7 @@ func TestHasBatches(t *testing.T) {
 		base := spec.Model{Provider: row.Name, ModelID: "name", BaseURL: "http://127.0.0.1:1"}
 		var made bool
 		opts := provider.Options{
+			Clients: allclients.Clients(),
 			Getenv: func(name string) string {
 				return map[string]string{"AWS_REGION": "eu-west-1", "GOOGLE_CLOUD_PROJECT": "shop", "GOOGLE_CLOUD_LOCATION": "europe-west4"}[name]
 			},
@@ -31,7 +39,7 @@ func TestHasBatches(t *testing.T) {
 		}
 		_, err := provider.New(&base, opts)
 		testkit.Must(t, err)
-		if chat[row.Name] = made; provider.HasBatches(&base, nil) != made {
+		if chat[row.Name] = made; hasBatches(&base) != made {
 			t.Errorf("%s: batches %v", row.Name, made)
 		}
 		if made = false; !row.Embeddings || row.Name == "aws-bedrock" { // which knows the names of its models
@@ -40,7 +48,7 @@ func TestHasBatches(t *testing.T) {
 		embedder := &spec.EmbeddingModel{Model: base}
 		_, err = provider.NewEmbedder(embedder, opts)
 		testkit.Must(t, err)
-		if embeds[row.Name] = made; provider.HasBatches(embedder, nil) != made {
+		if embeds[row.Name] = made; hasBatches(embedder) != made {
 			t.Errorf("%s: batches of embeddings %v", row.Name, made)
 		}
 	}

@@ -13,9 +13,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/internal/model/anthropic"
-	"github.com/qtype-dev/qtype/internal/model/bedrock"
 	"github.com/qtype-dev/qtype/internal/model/googleai"
-	"github.com/qtype-dev/qtype/internal/model/langchain"
 	"github.com/qtype-dev/qtype/internal/model/mock"
 	"github.com/qtype-dev/qtype/internal/model/ollama"
 	"github.com/qtype-dev/qtype/internal/model/openai"
@@ -35,11 +33,16 @@ type Client struct {
 	// parameters. It is nil for a provider that is called over the network.
 	Local func(info model.Info, params map[string]any) (model.Embedder, error)
 
-	chat       func(spec.Model, wire.Config, time.Duration) (model.Chat, error) // nil where the provider has no chat models
-	embedder   func(spec.Model, wire.Config) (model.Embedder, error)            // nil where the provider has no embedding models
-	batches    func(spec.Model, wire.Config) (wire.Batches, error)              // of chat models; nil where the provider has no batches
-	account    accountFinder                                                    // finds the identity and the address in a cloud; nil for providers with keys only
-	envBaseURL func(text string) string                                         // reads the provider's variable of the base URL; nil where that is a URL
+	Chat     func(spec.Model, wire.Config, time.Duration) (model.Chat, error) // nil where the provider has no chat models
+	Embedder func(spec.Model, wire.Config) (model.Embedder, error)            // nil where the provider has no embedding models
+	Batches  func(spec.Model, wire.Config) (wire.Batches, error)              // of chat models; nil where the provider has no batches
+
+	// Account completes the configuration of a model of a cloud: its address, where that has parts to replace, and the
+	// credentials of calls. It calls nothing. missing is an instruction where the document and the environment have not
+	// enough for a call. It is nil for providers with keys only.
+	Account func(m *spec.Model, c *wire.Config, opts Options) (missing string, err error)
+
+	envBaseURL func(text string) string // reads the provider's variable of the base URL; nil where that is a URL
 }
 
 // Own returns the client of a provider of another module. A function is nil where the provider has no models of its kind.
@@ -48,10 +51,10 @@ func Own(chat func(model.Connection) (model.Chat, error), embedder func(model.Co
 		return model.Connection{Info: c.Info, BaseURL: c.BaseURL, Key: c.Key, Params: c.Params, Headers: c.Headers, HTTP: c.HTTP}
 	}
 	return Client{
-		chat: func(_ spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
+		Chat: func(_ spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
 			return made(chat, connection(c))
 		},
-		embedder: func(_ spec.Model, c wire.Config) (model.Embedder, error) { return made(embedder, connection(c)) },
+		Embedder: func(_ spec.Model, c wire.Config) (model.Embedder, error) { return made(embedder, connection(c)) },
 	}
 }
 
@@ -73,38 +76,30 @@ func made[T comparable](newClient func(model.Connection) (T, error), to model.Co
 // Core returns the table of the providers of the core. The caller may add others.
 func Core() Clients {
 	return Clients{
-		"anthropic": {chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
+		"anthropic": {Chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
 			return anthropic.New(anthropicConfig(m, c))
-		}, batches: func(m spec.Model, c wire.Config) (wire.Batches, error) {
+		}, Batches: func(m spec.Model, c wire.Config) (wire.Batches, error) {
 			return anthropic.NewBatches(anthropicConfig(m, c))
 		}},
-		"azure-openai": {chat: azureChat, embedder: func(m spec.Model, c wire.Config) (model.Embedder, error) {
+		"azure-openai": {Chat: azureChat, Embedder: func(m spec.Model, c wire.Config) (model.Embedder, error) {
 			return openai.NewAzureEmbedder(azureConfig(m, c))
-		}, batches: func(m spec.Model, c wire.Config) (wire.Batches, error) {
+		}, Batches: func(m spec.Model, c wire.Config) (wire.Batches, error) {
 			return openai.NewAzureBatches(azureConfig(m, c))
-		}, account: azureAccount},
-		"gcp-vertex": {chat: vertexChat, embedder: func(m spec.Model, c wire.Config) (model.Embedder, error) {
+		}, Account: azureAccount},
+		"gcp-vertex": {Chat: vertexChat, Embedder: func(m spec.Model, c wire.Config) (model.Embedder, error) {
 			return googleai.NewVertexEmbedder(vertexConfig(m, c))
-		}, account: googleAccount, batches: func(m spec.Model, c wire.Config) (wire.Batches, error) {
+		}, Account: googleAccount, Batches: func(m spec.Model, c wire.Config) (wire.Batches, error) {
 			return googleai.NewVertexBatches(googleai.VertexBatchConfig{VertexConfig: vertexConfig(m, c), Folder: m.Batch.Bucket, Publisher: publisher(m)})
 		}},
-		"aws-bedrock": {chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
-			return bedrock.New(bedrock.ChatConfig{Config: c, Cache: m.PromptCache})
-		}, embedder: func(_ spec.Model, c wire.Config) (model.Embedder, error) { return bedrock.NewEmbedder(c) }, account: awsAccount, batches: func(m spec.Model, c wire.Config) (wire.Batches, error) {
-			return bedrock.NewBatches(bedrock.BatchConfig{Config: c, Folder: m.Batch.Bucket, Role: m.Batch.Role, Least: leastCalls(m)})
-		}},
-		"google-ai": {chat: plain(googleai.New), embedder: embeddingsAt("v1beta", "openai"), batches: plainBatches(googleai.NewBatches)},
-		"mistral":   {chat: plain(openai.NewMistral), embedder: embeddings, batches: plainBatches(openai.NewMistralBatches)},
+		"google-ai": {Chat: plain(googleai.New), Embedder: embeddingsAt("v1beta", "openai"), Batches: plainBatches(googleai.NewBatches)},
+		"mistral":   {Chat: plain(openai.NewMistral), Embedder: embeddings, Batches: plainBatches(openai.NewMistralBatches)},
 		"ollama": {
-			chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
+			Chat: func(m spec.Model, c wire.Config, _ time.Duration) (model.Chat, error) {
 				return ollama.New(ollama.Config{Config: c, ContextWindow: m.ContextWindow})
 			},
-			embedder: embeddingsAt("v1", ""), envBaseURL: ollama.HostURL,
+			Embedder: embeddingsAt("v1", ""), envBaseURL: ollama.HostURL,
 		},
-		"openai":                  {chat: openaiChat, embedder: embeddings, batches: plainBatches(openai.NewBatches)},
-		"langchaingo:huggingface": {chat: bridge(langchain.NewHuggingFace)},
-		"langchaingo:mistral":     {chat: bridge(langchain.NewMistral)},
-		"langchaingo:ollama":      {chat: bridge(langchain.NewOllama)},
+		"openai": {Chat: openaiChat, Embedder: embeddings, Batches: plainBatches(openai.NewBatches)},
 	}
 }
 
@@ -126,13 +121,6 @@ func plain[C model.Chat](open func(wire.Config) (C, error)) func(spec.Model, wir
 // plainBatches adapts a batch API that needs nothing beyond the common settings.
 func plainBatches(open func(wire.Config) (wire.Batches, error)) func(spec.Model, wire.Config) (wire.Batches, error) {
 	return func(_ spec.Model, c wire.Config) (wire.Batches, error) { return open(c) }
-}
-
-// bridge adapts a client of langchaingo, which needs the time limit of a call.
-func bridge(open func(langchain.Config) (*langchain.Model, error)) func(spec.Model, wire.Config, time.Duration) (model.Chat, error) {
-	return func(_ spec.Model, c wire.Config, timeout time.Duration) (model.Chat, error) {
-		return open(langchain.Config{Config: c, Timeout: timeout})
-	}
 }
 
 // embeddings makes embedding models by OpenAI's protocol at the base URL itself.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/model/allclients"
 	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/model/modeltest"
@@ -75,7 +76,7 @@ func newProbe(p spec.Provider, form string) probe {
 		if p.Name == "gcp-vertex" {
 			m.ModelID = "gemini-3.8-flash"
 		}
-		c, err := provider.New(&m, provider.Options{Getenv: env("AWS_REGION", "us-east-1", "GOOGLE_CLOUD_PROJECT", "shop"), HTTP: s.Client()})
+		c, err := provider.New(&m, provider.Options{Clients: allclients.Clients(), Getenv: env("AWS_REGION", "us-east-1", "GOOGLE_CLOUD_PROJECT", "shop"), HTTP: s.Client()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,6 +185,6 @@ func TestDocs_Features(t *testing.T) {
 		b.WriteString("\n")
 	}
 	if !t.Failed() {
-		provider.CompareTable(t, "features", b.String())
+		compareTable(t, "features", b.String())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/model/allclients"
 	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/spec"
@@ -41,9 +42,9 @@ func TestParams_AgreeWithValidation(t *testing.T) {
 				var err error
 				switch m := m.(type) {
 				case *spec.Model:
-					_, err = provider.New(m, provider.Options{Getenv: getenv})
+					_, err = provider.New(m, provider.Options{Clients: allclients.Clients(), Getenv: getenv})
 				case *spec.EmbeddingModel:
-					_, err = provider.NewEmbedder(m, provider.Options{Getenv: getenv})
+					_, err = provider.NewEmbedder(m, provider.Options{Clients: allclients.Clients(), Getenv: getenv})
 				}
 				if (err == nil) != (want == nil) {
 					t.Errorf("%s %T %s with %v: validation: %v; a run: %v", row.Name, m, m.Base().ModelID, given, want, err)

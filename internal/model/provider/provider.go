@@ -123,7 +123,7 @@ func New(m *spec.Model, opts Options) (model.Chat, error) {
 	if opts.Flex && !inBatches {
 		policy = client.useFlex(m, policy)
 	}
-	made, err := client.chat(*m, client.config, policy.Timeout)
+	made, err := client.Chat(*m, client.config, policy.Timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +168,7 @@ func NewEmbedder(m *spec.EmbeddingModel, opts Options) (model.Embedder, error) {
 	}
 	client.config.Info = model.DescribeEmbedder(m)
 	if row, _ := m.ProviderRow(); !row.BatchEmbeddings {
-		client.batches = nil
+		client.Batches = nil
 	}
 	inBatches, err := client.useBatches(&m.Model, opts)
 	if err != nil {
@@ -201,7 +201,7 @@ func (c *client) embed(m *spec.EmbeddingModel) (model.Embedder, error) {
 	if c.Local != nil {
 		return c.Local(c.config.Info, c.config.Params)
 	}
-	return c.embedder(m.Model, c.config)
+	return c.Embedder(m.Model, c.config)
 }
 
 // limitKey is the key of the rate limit: providers count the calls of a model by a
@@ -260,11 +260,11 @@ func prepare(m *spec.Model, opts Options) (*client, error) {
 			c.missing = fmt.Sprintf("set %s, give it an auth, or a base_url", row.KeyEnv[0])
 		}
 	}
-	if build.account != nil {
+	if build.Account != nil {
 		if base != "" {
 			c.config.BaseURL = base
 		}
-		if c.missing, err = build.account(m, &c.config, opts); err != nil {
+		if c.missing, err = build.Account(m, &c.config, opts); err != nil {
 			return nil, authError(m, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/model/allclients"
 	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -101,7 +102,7 @@ func at(target sdkTarget, modelID, url string) spec.Model {
 
 // cloudEnv has the region and the project of clouds.
 func cloudEnv() provider.Options {
-	return provider.Options{Getenv: env("AWS_REGION", "us-east-1", "GOOGLE_CLOUD_PROJECT", "shop")}
+	return provider.Options{Clients: allclients.Clients(), Getenv: env("AWS_REGION", "us-east-1", "GOOGLE_CLOUD_PROJECT", "shop")}
 }
 
 // captureEmbedding returns the request of a target's embedding model.

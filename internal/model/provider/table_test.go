@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"flag"
@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/qtype-dev/qtype/internal/model/allclients"
+	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -24,24 +26,24 @@ func TestProviders(t *testing.T) {
 			t.Errorf("%s: two rows", row.Name)
 		}
 		seen[row.Name] = true
-		build, found := Core()[row.Name]
+		build, found := allclients.Clients()[row.Name]
 		if called := row.Client != spec.MockClient && row.Client != spec.MissingClient && row.Client != spec.LocalClient; called != found {
 			t.Errorf("%s: client kind %d, but builder: %v", row.Name, row.Client, found)
 		}
-		if found && row.Embeddings != (build.embedder != nil) {
-			t.Errorf("%s: embeddings %v in the row, %v in the builder", row.Name, row.Embeddings, build.embedder != nil)
+		if found && row.Embeddings != (build.Embedder != nil) {
+			t.Errorf("%s: embeddings %v in the row, %v in the builder", row.Name, row.Embeddings, build.Embedder != nil)
 		}
-		if found && row.NoChat != (build.chat == nil) {
-			t.Errorf("%s: no chat models is %v in the row, %v in the builder", row.Name, row.NoChat, build.chat == nil)
+		if found && row.NoChat != (build.Chat == nil) {
+			t.Errorf("%s: no chat models is %v in the row, %v in the builder", row.Name, row.NoChat, build.Chat == nil)
 		}
-		if cloud := row.Key == spec.CloudIdentity; found && cloud != (build.account != nil) {
+		if cloud := row.Key == spec.CloudIdentity; found && cloud != (build.Account != nil) {
 			t.Errorf("%s: a provider of a cloud has a builder with account", row.Name)
 		}
 		if found && row.Client != spec.LocalClient && (row.BaseURL == "" || row.BaseURLDoc == "" || len(row.KeyEnv) == 0 && row.Key != spec.CloudIdentity || len(row.Auths) == 0) {
 			t.Errorf("%s: a provider that is called needs BaseURL, BaseURLDoc, KeyEnv and Auths", row.Name)
 		}
 		for _, tag := range row.Auths {
-			if _, isKey := newAuth(t, tag).(spec.KeyAuth); found && !isKey && build.account == nil {
+			if _, isKey := newAuth(t, tag).(spec.KeyAuth); found && !isKey && build.Account == nil {
 				t.Errorf("%s: internal/model/provider cannot use an auth of type %s", row.Name, tag)
 			}
 		}
@@ -49,7 +51,7 @@ func TestProviders(t *testing.T) {
 			t.Errorf("%s: no Doc", row.Name)
 		}
 	}
-	for name := range Core() {
+	for name := range allclients.Clients() {
 		if !seen[name] {
 			t.Errorf("builder %s has no row in spec.Providers", name)
 		}
@@ -109,7 +111,7 @@ func providerTable() string {
 		case spec.MissingClient:
 			doc += " (not available yet)"
 		}
-		if _, isCore := Core()[p.Name]; !isCore && p.Client == spec.LocalClient {
+		if _, isCore := provider.Core()[p.Name]; !isCore && p.Client != spec.MockClient && p.Client != spec.MissingClient {
 			doc += ", in the distribution"
 		}
 		address := p.BaseURL

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/awsauth"
+	"github.com/qtype-dev/qtype/internal/awsauth/awssdk"
 	"github.com/qtype-dev/qtype/internal/sqldb"
 	"github.com/qtype-dev/qtype/internal/sqldb/athena"
 	"github.com/qtype-dev/qtype/internal/sqldb/remote"
@@ -26,7 +27,7 @@ func openAthena(u *sqlquery.URL, a sqldb.Access) (*sql.DB, error) {
 	if identity == nil && u.User != "" {
 		identity = &spec.AWSAuth{AccessKeyID: spec.NewSecret(u.User), SecretAccessKey: spec.NewSecret(u.Password)}
 	}
-	signer, err := awsauth.New(identity, a.Env)
+	signer, err := awssdk.New(identity, a.Env)
 	if err != nil {
 		return nil, err
 	}

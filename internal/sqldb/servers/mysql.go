@@ -22,7 +22,7 @@ import (
 
 // openMySQL opens a MySQL or MariaDB database.
 func openMySQL(u *sqlquery.URL, a sqldb.Access) (*sql.DB, error) {
-	login, err := a.Credentials()
+	login, err := loginOf(a)
 	if err != nil {
 		return nil, err
 	}

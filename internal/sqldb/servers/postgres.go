@@ -23,7 +23,7 @@ import (
 // openPostgres opens a PostgreSQL database. Sessions are read-only unless the option
 // `options` sets transaction_read_only.
 func openPostgres(u *sqlquery.URL, a sqldb.Access) (*sql.DB, error) {
-	login, err := a.Credentials()
+	login, err := loginOf(a)
 	if err != nil {
 		return nil, err
 	}

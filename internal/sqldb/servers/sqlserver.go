@@ -31,10 +31,7 @@ func openSQLServer(u *sqlquery.URL, a sqldb.Access) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &sqlServerConnector{url: u, config: config}
-	if c.login, err = a.Credentials(); err != nil {
-		return nil, err
-	}
+	c := &sqlServerConnector{url: u, config: config, login: a.Login}
 	if a.Azure != nil {
 		if c.identity, err = azureauth.New(a.Azure, azureauth.Options{Getenv: a.Env.Getenv, Secret: a.Env.Secret, Policy: a.Env.Policy}); err != nil {
 			return nil, err

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/model/allclients"
 	"github.com/qtype-dev/qtype/internal/model/modeltest/conformance"
 	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -89,7 +90,7 @@ func (c *trial) open(p conformance.Case) model.Chat {
 	if p.Provider == "gcp-vertex" {
 		m.Auth = spec.Ref[spec.Auth]{ID: "token", To: &spec.BearerTokenAuth{Token: spec.NewSecret("token-of-vertex")}}
 	}
-	made, err := provider.New(m, provider.Options{Getenv: environment, HTTP: at.Client(), Forms: c.forms})
+	made, err := provider.New(m, provider.Options{Clients: allclients.Clients(), Getenv: environment, HTTP: at.Client(), Forms: c.forms})
 	testkit.Must(c.t, err)
 	return made
 }

@@ -1,4 +1,4 @@
-package awsauth_test
+package awssdk_test
 
 import (
 	"net/url"
@@ -8,12 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/qtype-dev/qtype/internal/awsauth"
+	"github.com/qtype-dev/qtype/internal/awsauth/awssdk"
 	"github.com/qtype-dev/qtype/spec"
 )
 
 // The token is the one that botocore makes with the same keys at the same time.
 func TestDatabaseToken(t *testing.T) {
-	signer, err := awsauth.New(&spec.AWSAuth{AccessKeyID: spec.NewSecret("AKIDEXAMPLE"),
+	signer, err := awssdk.New(&spec.AWSAuth{AccessKeyID: spec.NewSecret("AKIDEXAMPLE"),
 		SecretAccessKey: spec.NewSecret("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"), SessionToken: spec.NewSecret("session/token=")},
 		awsauth.Options{Getenv: func(string) string { return "" }})
 	if err != nil {

@@ -1,4 +1,4 @@
-package awsauth_test
+package awssdk_test
 
 import (
 	"crypto/sha1"
@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/internal/awsauth"
+	"github.com/qtype-dev/qtype/internal/awsauth/awssdk"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -34,7 +35,7 @@ func environment(t *testing.T, vars map[string]string) func(string) string {
 }
 
 // sign returns the header of a signed request.
-func sign(t *testing.T, s *awsauth.Signer) (http.Header, error) {
+func sign(t *testing.T, s *awssdk.Signer) (http.Header, error) {
 	t.Helper()
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "https://search.example/rerank", http.NoBody)
 	err := s.Sign(req, []byte("{}"), "bedrock")
@@ -59,7 +60,7 @@ func TestSign(t *testing.T) {
 		"unknown profile":         {&spec.AWSAuth{ProfileName: "missing"}, nil, "missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := awsauth.New(c.auth, awsauth.Options{Getenv: environment(t, c.env)})
+			s, err := awssdk.New(c.auth, awsauth.Options{Getenv: environment(t, c.env)})
 			var header http.Header
 			if err == nil {
 				header, err = sign(t, s)
@@ -84,7 +85,7 @@ func TestProfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("AWS_CONFIG_FILE", file)
-	s, err := awsauth.New(&spec.AWSAuth{ProfileName: "shop"}, awsauth.Options{Getenv: env})
+	s, err := awssdk.New(&spec.AWSAuth{ProfileName: "shop"}, awsauth.Options{Getenv: env})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +108,7 @@ func TestRole(t *testing.T) {
 	t.Cleanup(server.Close)
 	t.Setenv("AWS_ENDPOINT_URL_STS", server.URL)
 	auth := &spec.AWSAuth{AccessKeyID: spec.NewSecret("a"), SecretAccessKey: spec.NewSecret("s"), Region: "us-east-1", RoleARN: "arn:aws:iam::1:role/reader", RoleSessionName: "qtype", ExternalID: "x-1"}
-	s, err := awsauth.New(auth, awsauth.Options{Getenv: env})
+	s, err := awssdk.New(auth, awsauth.Options{Getenv: env})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +194,7 @@ func TestAmbient(t *testing.T) {
 				t.Setenv(name, text)
 			}
 			seen = nil
-			s, err := awsauth.New(c.auth, awsauth.Options{Getenv: env})
+			s, err := awssdk.New(c.auth, awsauth.Options{Getenv: env})
 			if err != nil {
 				t.Fatal(err)
 			}
