@@ -19,7 +19,7 @@ import (
 // heavy are modules that take long to compile. The core has none of them.
 var heavy = []string{
 	"google.golang.org/grpc", "google.golang.org/genproto", "google.golang.org/api", "cloud.google.com/go/storage", "gocloud.dev",
-	"github.com/Azure", "github.com/aws/aws-sdk-go-v2/service/s3", "go.temporal.io", "github.com/knights-analytics", "github.com/gomlx",
+	"github.com/Azure", "github.com/aws", "github.com/tmc/langchaingo", "go.temporal.io", "github.com/knights-analytics", "github.com/gomlx",
 	"github.com/santhosh-tekuri/jsonschema", "github.com/xuri/excelize", "github.com/getkin/kin-openapi",
 }
 
