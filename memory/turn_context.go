@@ -46,11 +46,15 @@ func (t *Turn) refreshContext() error {
 	return t.context.Refresh()
 }
 
-// prepareNext lets the context do in the background, after a turn that used it, what the next one would wait for.
+// prepareNext lets the context do in the background, after a turn that used it, what the next one would wait for. There is
+// nothing to do in a short session, all of whose messages remain in the window.
 func (t *Turn) prepareNext() {
-	m, key := t.memory, t.key
+	m, key, state := t.memory, t.key, t.base.State
 	p, ok := m.context.(Preparer)
 	if !ok || t.context == nil || m.background == nil {
+		return
+	}
+	if used, limit, _ := t.policy.Usage(state.InWindow, state.Tokens); state.Flushes == 0 && 2*used < limit {
 		return
 	}
 	p.Prepare(key, func(work func(func() (ContextSession, error))) bool {

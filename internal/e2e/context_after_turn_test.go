@@ -75,27 +75,37 @@ func longQuestion(i int) map[string]any {
 	return map[string]any{"message": fmt.Sprint(i, strings.Repeat(" Where is it?", 8))}
 }
 
+// halfFull is the number of turns after which the window is half full, so that messages are embedded, and none has left it.
+const halfFull = 5
+
+func untilHalfFull(t *testing.T, app *runtime.App) {
+	t.Helper()
+	for i := range halfFull {
+		runRow(t, app, "talk", "s1", longQuestion(i))
+	}
+}
+
 // TestContext_EmbedsAfterTheTurn: no turn waits for vectors of its messages. The next that needs them waits, embeds none
 // twice, and reports their usage.
 func TestContext_EmbedsAfterTheTurn(t *testing.T) {
 	w, embeddings := newContextServer(t), newSlowEmbeddings(t)
 	app := afterTurnApp(t, w, embeddings, filepath.Join(t.TempDir(), "m.db"))
-	runRow(t, app, "talk", "s1", longQuestion(0))
+	untilHalfFull(t, app)
 	first := <-embeddings.asked // it waits, but no turn did
-	runRow(t, app, "talk", "s1", longQuestion(1))
+	runRow(t, app, "talk", "s1", longQuestion(halfFull))
 	close(embeddings.released)
 	tokens := 0
 	ctx := steps.WithEvents(t.Context(), func(ev steps.Event) { tokens += ev.Input }, steps.EventUsage)
 	const more = 20
 	for i := range more {
-		for result, err := range app.Run(ctx, "talk", singleInput("s1", longQuestion(2+i))) {
+		for result, err := range app.Run(ctx, "talk", singleInput("s1", longQuestion(halfFull+1+i))) {
 			if testkit.Must(t, err); result.Err != nil {
 				t.Fatal(result.Err)
 			}
 		}
 	}
 	testkit.Must(t, app.Close(t.Context()))
-	for i := range more + 2 {
+	for i := range halfFull + more + 1 {
 		text := longQuestion(i)["message"].(string)
 		if n := embeddings.texts[text]; i < more && n < 1 || n > 2 { // by itself and as a question
 			t.Errorf("%q was embedded %d times", text, n)
@@ -111,14 +121,14 @@ func TestContext_LeavesEmbeddingsToTheNextTurn(t *testing.T) {
 	w, embeddings := newContextServer(t), newSlowEmbeddings(t)
 	path := filepath.Join(t.TempDir(), "m.db")
 	app := afterTurnApp(t, w, embeddings, path)
-	runRow(t, app, "talk", "s1", longQuestion(0))
+	untilHalfFull(t, app)
 	first := <-embeddings.asked
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	testkit.Must(t, app.Close(over))
 	close(embeddings.released)
 	app = afterTurnApp(t, w, embeddings, path)
-	runRow(t, app, "talk", "s1", longQuestion(1))
+	runRow(t, app, "talk", "s1", longQuestion(halfFull))
 	testkit.Must(t, app.Close(t.Context()))
 	if embeddings.texts[first] != 1 {
 		t.Errorf("%q of %v", first, embeddings.texts)
