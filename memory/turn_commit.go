@@ -60,13 +60,16 @@ func (t *Turn) commit(ctx context.Context, each bool) error {
 			return err
 		}
 	}
+	prepares := t.preparesNext()
 	err := t.store(ctx, each)
 	for wait := t.commitRetry(each); err != nil && wait.again(ctx, err); {
 		err = t.store(ctx, each)
 	}
 	if err == nil {
 		t.end()
-		t.prepareNext()
+		if prepares {
+			t.prepareNext()
+		}
 	}
 	return err
 }

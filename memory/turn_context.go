@@ -46,15 +46,22 @@ func (t *Turn) refreshContext() error {
 	return t.context.Refresh()
 }
 
-// prepareNext lets the context do in the background, after a turn that used it, what the next one would wait for. There is
-// nothing to do in a short session, all of whose messages remain in the window.
-func (t *Turn) prepareNext() {
-	m, key, state := t.memory, t.key, t.base.State
-	p, ok := m.context.(Preparer)
-	if !ok || t.context == nil || m.background == nil {
-		return
+// preparesNext reports whether prepareNext has something to do. In a short session, all messages remain in the window. The base
+// of a turn is another one's as soon as it has ended.
+func (t *Turn) preparesNext() bool {
+	if _, ok := t.memory.context.(Preparer); !ok || t.context == nil || t.memory.background == nil {
+		return false
 	}
-	if used, limit, _ := t.policy.Usage(state.InWindow, state.Tokens); state.Flushes == 0 && 2*used < limit {
+	state := &t.base.State
+	used, limit, _ := t.policy.Usage(state.InWindow, state.Tokens)
+	return state.Flushes > 0 || 2*used >= limit
+}
+
+// prepareNext lets the context do in the background, after a turn that used it, what the next one would wait for.
+func (t *Turn) prepareNext() {
+	m, key := t.memory, t.key
+	p, ok := m.context.(Preparer)
+	if !ok {
 		return
 	}
 	p.Prepare(key, func(work func(func() (ContextSession, error))) bool {
