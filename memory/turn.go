@@ -40,6 +40,7 @@ type Turn struct {
 	set       []change.Variable           // the variables that were set; a removed one has no value
 	shared    []sharedVariable            // the variables that were set for several sessions
 	before    func(context.Context) error // runs before the commit; nil for nothing
+	ahead     func() func()               // is called before the commit, and its result after it; both nil for nothing
 	stored    budget.Decoded              // what the session knows of the counts of providers, decoded
 	factors   budget.Factors              // what the turn learned of the counts of providers; nil for nothing
 	others    int                         // with Compaction.At: the most tokens that a call of the turn needed besides messages

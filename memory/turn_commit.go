@@ -60,15 +60,18 @@ func (t *Turn) commit(ctx context.Context, each bool) error {
 			return err
 		}
 	}
-	prepares := t.preparesNext()
+	var after func()
+	if t.ahead != nil {
+		after = t.ahead()
+	}
 	err := t.store(ctx, each)
 	for wait := t.commitRetry(each); err != nil && wait.again(ctx, err); {
 		err = t.store(ctx, each)
 	}
 	if err == nil {
 		t.end()
-		if prepares {
-			t.prepareNext()
+		if after != nil {
+			after()
 		}
 	}
 	return err

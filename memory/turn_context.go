@@ -25,7 +25,7 @@ func (t *Turn) refreshContext() error {
 	if t.context != nil {
 		return t.context.Refresh()
 	}
-	t.context = t.memory.context.Begin(contextSession{t})
+	t.context, t.ahead = t.memory.context.Begin(contextSession{t}), t.prepareNext
 	if t.repeat == nil {
 		return t.context.Refresh()
 	}
@@ -46,32 +46,24 @@ func (t *Turn) refreshContext() error {
 	return t.context.Refresh()
 }
 
-// preparesNext reports whether prepareNext has something to do. In a short session, all messages remain in the window. The base
-// of a turn is another one's as soon as it has ended.
-func (t *Turn) preparesNext() bool {
-	if _, ok := t.memory.context.(Preparer); !ok || t.context == nil || t.memory.background == nil {
-		return false
-	}
-	state := &t.base.State
-	used, limit, _ := t.policy.Usage(state.InWindow, state.Tokens)
-	return state.Flushes > 0 || 2*used >= limit
-}
-
-// prepareNext lets the context do in the background, after a turn that used it, what the next one would wait for.
-func (t *Turn) prepareNext() {
-	m, key := t.memory, t.key
+// prepareNext returns what the context does in the background, after the turn, so that the next one need not wait; nil for
+// nothing. In a short session, all messages remain in the window.
+func (t *Turn) prepareNext() func() {
+	m, key, state := t.memory, t.key, &t.base.State // the base is another turn's as soon as this one has ended
 	p, ok := m.context.(Preparer)
-	if !ok {
-		return
+	if used, limit, _ := t.policy.Usage(state.InWindow, state.Tokens); !ok || m.background == nil || state.Flushes == 0 && 2*used < limit {
+		return nil
 	}
-	p.Prepare(key, func(work func(func() (ContextSession, error))) bool {
-		return m.background(func(ctx context.Context) {
-			work(func() (ContextSession, error) {
-				base, policy, err := m.committed(ctx, key.Session, new(window.View))
-				return contextSession{&Turn{memory: m, key: key, ctx: ctx, base: base, policy: policy}}, err
+	return func() {
+		p.Prepare(key, func(work func(func() (ContextSession, error))) bool {
+			return m.background(func(ctx context.Context) {
+				work(func() (ContextSession, error) {
+					base, policy, err := m.committed(ctx, key.Session, new(window.View))
+					return contextSession{&Turn{memory: m, key: key, ctx: ctx, base: base, policy: policy}}, err
+				})
 			})
 		})
-	})
+	}
 }
 
 // Repeat makes a turn that may be repeated after an interruption send the same context in each

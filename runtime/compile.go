@@ -386,3 +386,8 @@ func (m *costMeter) exceeded(what, limit, spent string) {
 func (e *BudgetError) with(what, limit, spent string) *BudgetError {
 	return &BudgetError{Flow: e.Flow, Tool: e.Tool, What: what, Limit: limit, Spent: spent}
 }
+
+// toolOptions returns what clients of the servers of tools use.
+func (a *App) toolOptions(client *http.Client) tool.Options {
+	return tool.Options{HTTP: client, Secret: a.secret, Getenv: a.Getenv, Policy: a.opts.Policy, AWS: a.opts.Parts.AWS, Supervisor: a.opts.Supervisor, Learn: a.opts.Redactor.Add}
+}

@@ -9,7 +9,7 @@ import (
 // layers are the files of the package. A file refers to declarations in its own
 // file and in the files before it.
 var layers = []string{
-	"app", "error_code", "retry", // an application
+	"turn_work", "app", "error_code", "retry", // an application
 	"stage",                                                // a compiled flow
 	"flow_trace", "node_process", "batch_sink", "parallel", // rows in it
 	"stores", "cache", "models", "indexes", // what steps use

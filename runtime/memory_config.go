@@ -178,3 +178,14 @@ func limited(m *spec.Model, max int) *spec.Model {
 	c.InferenceParams[key] = max
 	return &c
 }
+
+// afterTurn is memory.Config.Background.
+func (a *App) afterTurn(work func(context.Context)) bool {
+	return a.turnWork.begin(func() context.Context {
+		ctx := steps.AfterTurn(a.background())
+		if a.opts.Observer != nil {
+			ctx = steps.WithObserver(ctx, a.opts.Observer)
+		}
+		return ctx
+	}, work)
+}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/qtype-dev/qtype/internal/awsauth/awssdk"
 	"github.com/qtype-dev/qtype/internal/runtimetest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/runtime"
@@ -159,7 +160,9 @@ func (c errorCase) input() string { return cmp.Or(c.name, "x") }
 func openCase(t *testing.T, document string) *runtime.App {
 	t.Helper()
 	path := testkit.WriteFile(t, "app.qtype.yaml", document)
-	app, err := runtimetest.Open(t.Context(), path, runtime.Options{})
+	parts := runtime.CoreParts()
+	parts.AWS = awssdk.Builder
+	app, err := runtimetest.Open(t.Context(), path, runtime.Options{Parts: parts})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, document)
 	}

@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 
 	"github.com/qtype-dev/qtype/internal/redact"
@@ -14,11 +13,6 @@ import (
 	"github.com/qtype-dev/qtype/steps"
 	"github.com/qtype-dev/qtype/tool"
 )
-
-// toolOptions returns what clients of the servers of tools use.
-func (a *App) toolOptions(client *http.Client) tool.Options {
-	return tool.Options{HTTP: client, Secret: a.secret, Getenv: a.Getenv, Policy: a.opts.Policy, AWS: a.opts.Parts.AWS, Supervisor: a.opts.Supervisor, Learn: a.opts.Redactor.Add}
-}
 
 // newToolFactory returns what makes the application's tools.
 func (a *App) newToolFactory() toolFactory {

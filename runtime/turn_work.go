@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/qtype-dev/qtype/steps"
 )
 
 // turnWorkTime is how long Close waits for what turns have left to be done.
@@ -20,20 +18,15 @@ type turnWork struct {
 	cancel context.CancelFunc
 }
 
-// afterTurn is memory.Config.Background.
-func (a *App) afterTurn(work func(context.Context)) bool {
-	b := &a.turnWork
+// begin runs work in the background, unless the application is being closed. open returns the context of all work.
+func (b *turnWork) begin(open func() context.Context, work func(context.Context)) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
 		return false
 	}
 	if b.ctx == nil {
-		ctx := steps.AfterTurn(a.background())
-		if a.opts.Observer != nil {
-			ctx = steps.WithObserver(ctx, a.opts.Observer)
-		}
-		b.ctx, b.cancel = context.WithCancel(ctx)
+		b.ctx, b.cancel = context.WithCancel(open())
 	}
 	b.work.Go(func() { work(b.ctx) })
 	return true
