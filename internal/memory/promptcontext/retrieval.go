@@ -304,10 +304,7 @@ func (t *turnContext) embedPending(of embedded) (*sessionVectors, string, error)
 		if err != nil {
 			return nil, "", err
 		}
-		p, err := t.edited(of, stored.meta)
-		if err == nil && len(p.messages) == 0 {
-			p, err = of.pending(stored.meta.To)
-		}
+		p, err := t.unembedded(of, stored.meta)
 		if err != nil || p.to < p.from {
 			return stored, "", err
 		}
@@ -340,6 +337,15 @@ func (t *turnContext) embedPending(of embedded) (*sessionVectors, string, error)
 			return nil, "", err
 		}
 	}
+}
+
+// unembedded returns the texts that have no vector: those of edited messages first.
+func (t *turnContext) unembedded(of embedded, meta vectorMeta) (evictedMessages, error) {
+	p, err := t.edited(of, meta)
+	if err == nil && len(p.messages) == 0 {
+		return of.pending(meta.To)
+	}
+	return p, err
 }
 
 // edited returns the texts of edited messages that have vectors of the text before.

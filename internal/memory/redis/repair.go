@@ -40,7 +40,8 @@ local low, high = 1, count - 1
 while low < high do
   local middle = math.floor((low + high) / 2)
   local seq = at(middle)
-  if seq and seq > middle then low = middle + 1 else high = middle end
+  local right = seq and seq > middle
+  low, high = right and middle + 1 or low, right and high or middle
 end
 local seq = at(low)
 local before, record = at(low - 1)
