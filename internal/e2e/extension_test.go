@@ -101,7 +101,7 @@ func TestExtension_Provider(t *testing.T) {
 		}
 	}
 	expectFailure("./internal/model/provider", "deepseek: client kind 1, but builder: false")
-	c.insert("internal/model/provider/builders.go", "\t\t\"google-ai\":", "\t\t\"deepseek\":  {chat: plain(openai.New)},\n")
+	c.insert("internal/model/provider/builders.go", "\t\t\"google-ai\":", "\t\t\"deepseek\":  {Chat: plain(openai.New)},\n")
 	expectFailure("./internal/model/provider", "docs/models.md is out of date")
 	expectFailure("./internal/schemagen", "schema.json")
 	c.mustRun("go", "test", "./internal/model/provider", "-run", "TestDocs", "-update")
