@@ -249,6 +249,15 @@ func (c *callContext) partTokens(p *blockContent) (n int) {
 	return n
 }
 
+// textTokens returns the tokens of the text of a part, whose last line has no line end.
+func (c *callContext) textTokens(p *blockContent) int {
+	if len(p.units) == 0 {
+		return 0
+	}
+	last := &p.units[len(p.units)-1]
+	return c.partTokens(p) - c.unitTokens(last) + c.count(last.text)
+}
+
 // systemMessage returns the system message as it is sent, nil for none.
 func (c *callContext) systemMessage() *chat.Message {
 	stable := c.texts(true)
@@ -363,7 +372,7 @@ func (c *callContext) Report() []store.ContextBlockReport {
 	for i := range c.parts {
 		p := &c.parts[i]
 		text := p.text()
-		all[i] = store.ContextBlockReport{Block: p.block.Kind, Priority: p.block.Priority, Tokens: max(c.partTokens(p)-c.count("\n"), 0), Units: len(p.units), Cut: p.cut,
+		all[i] = store.ContextBlockReport{Block: p.block.Kind, Priority: p.block.Priority, Tokens: c.textTokens(p), Units: len(p.units), Cut: p.cut,
 			Through: p.through, Problem: p.problem, Text: text, Pending: p.pending, Stable: c.isStable(p)}
 		for _, u := range p.units {
 			if u.seq > 0 && !slices.Contains(all[i].Found, u.seq) {
