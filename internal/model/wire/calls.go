@@ -3,10 +3,8 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -17,8 +15,6 @@ const maxCallName = 64
 
 // unnamedCall is the name of calls without one.
 const unnamedCall = "unnamed"
-
-var acceptedName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`) })
 
 // WithPlainCalls returns messages whose calls all providers accept: models invent names of tools, such
 // as multi_tool_use.parallel, and write arguments that are not JSON, and providers reject both in
@@ -68,7 +64,7 @@ func plainCalls(m chat.Message, offered []model.Tool) (plain chat.Message, chang
 
 // plainCallName returns the name of a call as all providers accept it.
 func plainCallName(name string, offered []model.Tool) string {
-	if acceptedName().MatchString(name) || slices.ContainsFunc(offered, func(t model.Tool) bool { return t.Name == name && name != "" }) {
+	if name != "" && len(name) <= maxCallName && PlainID(name) == name || slices.ContainsFunc(offered, func(t model.Tool) bool { return t.Name == name && name != "" }) {
 		return name
 	}
 	if name == "" {

@@ -60,8 +60,7 @@ func SplitFirst(messages []chat.Message) (system string, rest []chat.Message) {
 // Arguments returns the arguments of a tool call as an object, for providers that take no
 // text. A text that is not an object is wrapped in one.
 func Arguments(text string) json.RawMessage {
-	var object map[string]json.RawMessage
-	if json.Unmarshal([]byte(text), &object) == nil && object != nil {
+	if strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") && json.Valid([]byte(text)) {
 		return json.RawMessage(text)
 	}
 	raw, _ := json.Marshal(map[string]string{"arguments": text}) // a text always encodes
