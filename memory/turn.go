@@ -194,6 +194,9 @@ func (t *Turn) Add(msgs ...chat.Message) error {
 	return t.add(msgs)
 }
 
+// manyMessages is the number of messages above which their ids are looked up in a map.
+const manyMessages = 16
+
 // add is Add for a caller that has locked the turn.
 func (t *Turn) add(msgs []chat.Message) error {
 	if t.ended {
@@ -202,15 +205,25 @@ func (t *Turn) add(msgs []chat.Message) error {
 	if err := window.CheckMessages(msgs); err != nil {
 		return err
 	}
+	var ids map[string]bool // of staged messages, where many are added
+	if len(msgs) > manyMessages {
+		ids = make(map[string]bool, len(t.staged)+len(msgs))
+		for _, e := range t.staged {
+			ids[e.Message.ID] = true
+		}
+	}
 	for i := range msgs {
 		if msgs[i].Context != "" { // only the memory adds it
 			msgs = slices.Clone(msgs)
 			msgs[i].Context = ""
 		}
 		if id := msgs[i].ID; id != "" {
-			if t.isStaged(id) || t.base.Has(id) {
+			if ids[id] || ids == nil && t.isStaged(id) || t.base.Has(id) {
 				t.noteRepeated(id)
 				continue
+			}
+			if ids != nil {
+				ids[id] = true
 			}
 			t.unchecked = t.unchecked || !t.base.IsComplete()
 		}
