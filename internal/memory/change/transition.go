@@ -332,7 +332,7 @@ func OperationOf(values map[string][]byte, key string) string {
 		return ""
 	}
 	hash := hashKey(key)
-	for _, record := range strings.Fields(string(values[IdempotencyValue])) {
+	for record := range strings.FieldsSeq(string(values[IdempotencyValue])) {
 		if name, _, _ := strings.Cut(record, "@"); name == hash {
 			return record
 		}

@@ -40,7 +40,11 @@ func (p *protocol) body(req model.Request) (fields map[string]any, features []st
 	}
 	mark := cacheMark(p.cache)
 	markCache(mark, system, set.tools, turns)
-	fields["model"], fields["messages"] = p.Info.Name, turns
+	messages, err := encodeTurns(turns)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	fields["model"], fields["messages"] = p.Info.Name, messages
 	switch {
 	case len(system) > 0 && mark != nil:
 		fields["system"] = system

@@ -41,16 +41,43 @@ type part struct {
 	source string          // of a search result: what citations name
 }
 
-// MarshalJSON writes the fields, or the block of the provider.
-func (p part) MarshalJSON() ([]byte, error) {
+// encodeTurns returns turns as JSON.
+func encodeTurns(turns []turn) ([]json.RawMessage, error) {
+	all := make([]json.RawMessage, len(turns))
+	for i := range turns {
+		var b bytes.Buffer
+		b.WriteString(`{"role":"` + turns[i].Role + `","content":`)
+		separator := byte('[')
+		for j := range turns[i].Content {
+			b.WriteByte(separator)
+			separator = ','
+			if err := turns[i].Content[j].encode(&b); err != nil {
+				return nil, err
+			}
+		}
+		b.WriteString("]}")
+		all[i] = b.Bytes()
+	}
+	return all, nil
+}
+
+// encode writes the fields, or the block of the provider, without spaces between tokens.
+func (p *part) encode(b *bytes.Buffer) error {
 	if p.raw != nil {
-		return p.raw, nil
+		return json.Compact(b, p.raw)
 	}
 	type fields part
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
+	enc := json.NewEncoder(b)
 	enc.SetEscapeHTML(false)
-	err := enc.Encode(fields(p))
+	err := enc.Encode((*fields)(p))
+	b.Truncate(max(b.Len()-1, 0)) // without its line end
+	return err
+}
+
+// MarshalJSON writes a part of a system message or of the result of a tool.
+func (p part) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	err := p.encode(&b)
 	return b.Bytes(), err
 }
 

@@ -21,7 +21,7 @@ func ForOrigin(messages []chat.Message, to *chat.Origin) []chat.Message {
 	for i := range messages {
 		m := &messages[i]
 		own := m.Origin.SentTo(to)
-		if !own && (m.Origin != nil || hasItems(m)) || slices.ContainsFunc(m.Blocks, func(b chat.Block) bool { return b.IsModels() && b.Item == nil && b.Call == nil }) {
+		if !own && (m.Origin != nil || hasItems(m)) || hasPortable(m) {
 			if &out[0] == &messages[0] {
 				out = slices.Clone(messages)
 			}
@@ -29,6 +29,16 @@ func ForOrigin(messages []chat.Message, to *chat.Origin) []chat.Message {
 		}
 	}
 	return out
+}
+
+// hasPortable reports whether a message has reasoning or commentary without an item.
+func hasPortable(m *chat.Message) bool {
+	for i := range m.Blocks { // a copy of each block costs more than the comparison
+		if b := &m.Blocks[i]; b.Item == nil && b.Call == nil && b.IsModels() {
+			return true
+		}
+	}
+	return false
 }
 
 // portable returns a message without reasoning and commentary that cannot be sent as they are.
@@ -56,8 +66,8 @@ func portable(m chat.Message, own bool) chat.Message {
 func withoutApprovals(messages []chat.Message, to *chat.Origin) []chat.Message {
 	foreign := map[string]bool{} // the ids of the calls
 	for i := range messages {
-		for _, b := range messages[i].Blocks {
-			if isApproval(b) && !messages[i].Origin.SentTo(to) {
+		for j := range messages[i].Blocks {
+			if b := &messages[i].Blocks[j]; b.Call != nil && isApproval(*b) && !messages[i].Origin.SentTo(to) {
 				foreign[b.Call.ID] = true
 			}
 		}

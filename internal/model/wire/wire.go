@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -137,11 +138,49 @@ func (s *Server) ask(ctx context.Context, call Call, read func(*http.Response) e
 	return read(resp)
 }
 
+// encodeBody writes the body of a request. The members of a map are in the order of their names, as package json
+// writes them. Messages that are encoded are written as they are: package json would read each of them again.
+func encodeBody(b *bytes.Buffer, body any) error {
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false)
+	members, ok := body.(map[string]any)
+	if !ok {
+		return enc.Encode(body)
+	}
+	separator := byte('{')
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		b.WriteByte(separator)
+		separator = ','
+		if err := enc.Encode(name); err != nil {
+			return err
+		}
+		b.Bytes()[b.Len()-1] = ':' // in place of the line end of Encode
+		encoded, ok := members[name].([]json.RawMessage)
+		if !ok || len(encoded) == 0 {
+			if err := enc.Encode(members[name]); err != nil {
+				return err
+			}
+			b.Truncate(b.Len() - 1)
+			continue
+		}
+		start := byte('[')
+		for _, one := range encoded {
+			b.WriteByte(start)
+			start = ','
+			b.Write(one)
+		}
+		b.WriteByte(']')
+	}
+	if separator == '{' {
+		b.WriteByte('{')
+	}
+	b.WriteByte('}')
+	return nil
+}
+
 func (s *Server) post(ctx context.Context, call Call) (*http.Response, error) {
 	var body bytes.Buffer
-	enc := json.NewEncoder(&body)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(call.Body); err != nil {
+	if err := encodeBody(&body, call.Body); err != nil {
 		return nil, s.requestError(err)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, call.URL, &body)
