@@ -201,8 +201,9 @@ func (m Message) With(calls ...ToolCall) Message {
 }
 
 // Calls returns the requested calls of an assistant's message in their order; nil for none.
-func (m *Message) Calls() []ToolCall {
-	var calls []ToolCall
+func (m *Message) Calls() []ToolCall { return m.appendCalls(nil) }
+
+func (m *Message) appendCalls(calls []ToolCall) []ToolCall {
 	for i := range m.Blocks {
 		if c := m.Blocks[i].Call; c != nil {
 			calls = append(calls, *c)

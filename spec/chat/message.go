@@ -252,7 +252,7 @@ func (b *balancer) add(m *Message) {
 	default:
 		b.close()
 		b.out = append(b.out, *m)
-		b.open = m.Calls()
+		b.open = m.appendCalls(b.open)
 	}
 }
 
@@ -262,7 +262,7 @@ func (b *balancer) close() {
 		b.out = append(b.out, Message{ID: "missing-" + c.ID, Role: Tool, Name: c.Name, ToolCallID: c.ID, Blocks: []Block{{Type: "text", Text: MissingResult}}})
 		b.repairs++
 	}
-	b.open = nil
+	b.open = b.open[:0]
 	b.out = append(b.out, b.held...)
 	b.held = nil
 }

@@ -1,10 +1,12 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -22,6 +24,9 @@ const unnamedCall = "unnamed"
 func WithPlainCalls(messages []chat.Message, offered []model.Tool) []chat.Message {
 	out := messages
 	for i := range messages {
+		if m := &messages[i]; m.Name == "" && !m.HasCalls() {
+			continue
+		}
 		plain, changed := plainCalls(messages[i], offered)
 		if !changed {
 			continue
@@ -115,12 +120,32 @@ func NoHostedTools(tools []model.Tool, provider string) error {
 // EmptySchema is the schema of a tool without arguments.
 const EmptySchema = `{"type":"object","properties":{}}`
 
-// withObjectSchemas returns tools whose parameters are schemas of objects with the keyword
+// schemaCache has the schemas of the tools of the last request: mostly, the next one has the same tools.
+type schemaCache struct {
+	last atomic.Pointer[completedSchemas]
+}
+
+// completedSchemas are schemas as tools have them, and as they are sent.
+type completedSchemas struct{ given, sent []json.RawMessage }
+
+// complete returns tools whose parameters are schemas of objects with the keyword
 // properties. Servers of tools leave out both, and most providers require them.
-func withObjectSchemas(tools []model.Tool) []model.Tool {
+func (s *schemaCache) complete(tools []model.Tool) []model.Tool {
+	if len(tools) == 0 {
+		return tools
+	}
+	last := s.last.Load()
+	if last == nil || !slices.EqualFunc(last.given, tools, func(given json.RawMessage, t model.Tool) bool { return bytes.Equal(given, t.Parameters) }) {
+		last = &completedSchemas{}
+		for i := range tools {
+			given := tools[i].Parameters
+			last.given, last.sent = append(last.given, given), append(last.sent, objectSchema(given))
+		}
+		s.last.Store(last)
+	}
 	changed := slices.Clone(tools)
-	for i, t := range changed {
-		changed[i].Parameters = objectSchema(t.Parameters)
+	for i := range changed {
+		changed[i].Parameters = last.sent[i]
 	}
 	return changed
 }

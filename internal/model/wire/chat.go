@@ -49,13 +49,14 @@ type Chat struct {
 	streams  *atomic.Bool // whether the server has refused a request whose answer is not streamed
 	calls    *atomic.Bool // whether the server has refused a request that forbids calls of its tools
 	forced   *atomic.Bool // whether the server has refused a request that forces a call
-	paused   bool         // whether requests may end with an answer, which the model continues
+	schemas  *schemaCache
+	paused   bool // whether requests may end with an answer, which the model continues
 }
 
 // NewChat makes a Chat from a server and its protocol. Its name, such as responses, is the API of
 // the origin of messages: items are sent only to the protocol, server and model that made them.
 func NewChat(s *Server, p Protocol, name string) Chat {
-	return Chat{server: s, protocol: p, refused: &refusals{}, streams: new(atomic.Bool), calls: new(atomic.Bool), forced: new(atomic.Bool), origin: &chat.Origin{API: name, Server: s.Info.Endpoint, Model: s.Info.Name}}
+	return Chat{server: s, protocol: p, refused: &refusals{}, schemas: &schemaCache{}, streams: new(atomic.Bool), calls: new(atomic.Bool), forced: new(atomic.Bool), origin: &chat.Origin{API: name, Server: s.Info.Endpoint, Model: s.Info.Name}}
 }
 
 // Continuing returns a Chat whose requests may end with an answer that the provider has paused. Its
@@ -76,7 +77,7 @@ func (c Chat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.E
 		rules := c.server.form.Turns
 		rules.UserLast = rules.UserLast && !c.paused
 		req.Messages = rules.Order(WithPlainCalls(ForOrigin(req.Messages, c.origin), req.Tools))
-		req.Tools = withObjectSchemas(req.Tools)
+		req.Tools = c.schemas.complete(req.Tools)
 		return c.withChoice(ctx, req, emit)
 	})
 }

@@ -138,6 +138,9 @@ func (s *Server) ask(ctx context.Context, call Call, read func(*http.Response) e
 	return read(resp)
 }
 
+// minGrowth is room for the parameters of a request.
+const minGrowth = 512
+
 // encodeBody writes the body of a request. The members of a map are in the order of their names, as package json
 // writes them. Messages that are encoded are written as they are: package json would read each of them again.
 func encodeBody(b *bytes.Buffer, body any) error {
@@ -163,6 +166,11 @@ func encodeBody(b *bytes.Buffer, body any) error {
 			b.Truncate(b.Len() - 1)
 			continue
 		}
+		size := 0
+		for _, one := range encoded {
+			size += len(one) + 1
+		}
+		b.Grow(size + minGrowth)
 		start := byte('[')
 		for _, one := range encoded {
 			b.WriteByte(start)
