@@ -66,8 +66,8 @@ const serversFile = "servers"
 func mustRead(x *index, f *zip.File) *index {
 	in, err := f.Open()
 	if err == nil {
-		var text []byte
-		if text, err = io.ReadAll(in); err == nil {
+		text := make([]byte, f.UncompressedSize64)
+		if _, err = io.ReadFull(in, text); err == nil {
 			err = x.addLines(text)
 		}
 	}
