@@ -37,6 +37,7 @@ func inBucket(t *testing.T, document, provider string) string {
 // TestRun_BatchesBucket: batches with a bucket have the output of a run without batches, whatever their servers do. A wave with
 // fewer calls than a batch has, at least, is made at once.
 func TestRun_BatchesBucket(t *testing.T) {
+	testkit.SkipWithRace(t) // the other tests of waves run with it
 	const rows, sessions = 260, 130
 	for provider := range bucketProviders {
 		document := inBucket(t, severalSteps, provider)
