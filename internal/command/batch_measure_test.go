@@ -16,7 +16,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -77,15 +76,36 @@ func (m *measuredRun) run(t *testing.T, flags ...string) []byte {
 	t.Helper()
 	began := time.Now()
 	cmd := m.command(t.Context(), flags...)
-	text, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
+	var printed bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &printed, &printed
+	testkit.Must(t, cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for running := true; running; {
+		select {
+		case err := <-ended:
+			if running = false; err != nil {
+				t.Fatalf("%v\n%s", err, &printed)
+			}
+		case <-time.After(20 * time.Millisecond):
+			m.memory = max(m.memory, peakMemory(cmd.Process.Pid))
+		}
 	}
-	usage, _ := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	m.memory, m.took = usage.Maxrss>>10, time.Since(began)
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	m.took = time.Since(began)
+	text := printed.String()
+	lines := strings.Split(strings.TrimSpace(text), "\n")
 	t.Logf("%v: %s, %d MB of memory\n%s", flags, m.took.Round(time.Second), m.memory, strings.Join(lines[max(0, len(lines)-5):], "\n"))
 	return m.output(t)
+}
+
+// peakMemory returns the most memory of a process so far in MB, 0 if it is unknown. The usage that the system returns at its
+// end would include that of this process, which started it.
+func peakMemory(pid int) (size int64) {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if _, after, found := strings.Cut(string(text), "\nVmHWM:"); found {
+		_, _ = fmt.Sscan(after, &size)
+	}
+	return size >> 10
 }
 
 func (m *measuredRun) output(t *testing.T) []byte {
