@@ -38,6 +38,14 @@ func TestModels_ThinkingSentAs(t *testing.T) {
 	}
 }
 
+// TestModels_RefusedName: the text of a refusal names the parameter that is refused, and no other one of its rule.
+func TestModels_RefusedName(t *testing.T) {
+	got := texts(checkModel(t, "  - {type: Model, id: writer, provider: anthropic, model_id: claude-opus-5-5, inference_params: {top_k: 3}}\n", "", nil))
+	if want := "refuses top_k: `top_k` is deprecated for this model"; !strings.Contains(got, want) || strings.Contains(got, "temperature") {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 // TestModels_Shutdown: a model is reported from its shutdown date on, and for 90 days before;
 // the message names the model that answers then.
 func TestModels_Shutdown(t *testing.T) {

@@ -37,7 +37,11 @@ func (p *ruleContext) reportRefusal(m *spec.Model, r modelparams.Refusal) {
 		message += " " + joinNames(r.Rule.Values)
 	}
 	if r.Rule.Error != "" {
-		message += ": " + strings.TrimSuffix(r.Rule.Error, ".")
+		text := r.Rule.Error
+		for _, example := range r.Rule.Parameters { // the text of the catalogue names one of them
+			text = strings.NewReplacer("`"+example+"`", "`"+r.Name+"`", "'"+example+"'", "'"+r.Name+"'").Replace(text)
+		}
+		message += ": " + strings.TrimSuffix(text, ".")
 	}
 	d := p.reportAt(at, "%s", message)
 	if r.Rule.Status != 400 {
