@@ -1,6 +1,9 @@
 package pdf
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // object is a value of a PDF file: nil, bool, float64, name, text, array, dict, *stream,
 // ref, or keyword in a content stream.
@@ -39,7 +42,11 @@ func isWhite(c byte) bool {
 }
 
 func isDelimiter(c byte) bool {
-	return strings.IndexByte("()<>[]{}/%", c) >= 0
+	switch c {
+	case '(', ')', '<', '>', '[', ']', '{', '}', '/', '%':
+		return true
+	}
+	return false
 }
 
 // skipSpace skips white space and comments.
@@ -107,22 +114,43 @@ func (l *lexer) peek(offset int) byte {
 }
 
 // word returns the bytes up to the next white space or delimiter.
-func (l *lexer) word() string {
+func (l *lexer) word() []byte {
 	start := l.pos
 	for l.pos < len(l.data) && !isWhite(l.data[l.pos]) && !isDelimiter(l.data[l.pos]) {
 		l.pos++
 	}
-	return string(l.data[start:l.pos])
+	return l.data[start:l.pos]
 }
 
+// keyword reads a word. Those of most contents are constants, which need no memory.
 func (l *lexer) keyword() object {
-	switch word := l.word(); word {
+	switch word := l.word(); string(word) {
 	case "true":
 		return true
 	case "false":
 		return false
 	case "null":
 		return nil
+	case "BT":
+		return keyword("BT")
+	case "ET":
+		return keyword("ET")
+	case "Td":
+		return keyword("Td")
+	case "Tf":
+		return keyword("Tf")
+	case "Tj":
+		return keyword("Tj")
+	case "TJ":
+		return keyword("TJ")
+	case "Tm":
+		return keyword("Tm")
+	case "cm":
+		return keyword("cm")
+	case "q":
+		return keyword("q")
+	case "Q":
+		return keyword("Q")
 	default:
 		return keyword(word)
 	}
@@ -130,7 +158,7 @@ func (l *lexer) keyword() object {
 
 func (l *lexer) name() object {
 	word := l.word()
-	if !strings.Contains(word, "#") {
+	if !bytes.Contains(word, []byte("#")) {
 		return name(word)
 	}
 	var b strings.Builder

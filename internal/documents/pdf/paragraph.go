@@ -164,7 +164,7 @@ func lineText(words []word) string {
 
 // isRightToLeft reports whether a word has letters of a script that runs to the left.
 func isRightToLeft(s string) bool {
-	return strings.ContainsFunc(s, func(r rune) bool { return unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac) })
+	return strings.ContainsFunc(s, func(r rune) bool { return r >= 0x590 && unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac) })
 }
 
 // isNumber reports whether a word is a number in the digits of such a script.
