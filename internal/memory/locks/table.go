@@ -110,13 +110,15 @@ func (l *Table) wait(ctx context.Context, id string, cancel context.CancelCauseF
 	l.mu.Unlock()
 	select {
 	case <-w.ready:
-		return s, w.err
-	case <-ctx.Done():
-		if l.abandon(s, w) {
-			return nil, w.err
+		if w.err != nil || ctx.Err() == nil {
+			return s, w.err
 		}
-		return nil, ctx.Err()
+	case <-ctx.Done():
 	}
+	if l.abandon(s, w) {
+		return nil, w.err
+	}
+	return nil, ctx.Err()
 }
 
 func (l *Table) getOrCreate(id string) *Session {
