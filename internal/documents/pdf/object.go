@@ -178,7 +178,7 @@ func (l *lexer) number() object {
 	word := l.word()
 	negative, digits, fraction := false, 0, 0.0
 	value := 0.0
-	for i := range len(word) {
+	for i := range word {
 		switch c := word[i]; {
 		case c == '-' && digits == 0:
 			negative = true
