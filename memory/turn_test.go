@@ -170,6 +170,29 @@ func TestFlush_KeepsNewestRound(t *testing.T) {
 	}
 }
 
+// TestAdd_Many: of many messages that are added at once, those whose ids the turn or the window has are left out.
+func TestAdd_Many(t *testing.T) {
+	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 50_000}, Counter: runes{}}, memory.NewInProcess())
+	testkit.Must(t, err)
+	message := func(id, text string) chat.Message {
+		msg := chat.Text(chat.User, text)
+		msg.ID = id
+		return msg
+	}
+	testkit.Must(t, m.Append(t.Context(), "s", message("stored", "a")))
+	turn := begin(t, m)
+	testkit.Must(t, turn.Add(message("staged", "b")))
+	many := []chat.Message{message("stored", "A"), message("staged", "B"), message("twice", "c"), message("twice", "C")}
+	for range 14 {
+		many = append(many, chat.Text(chat.User, "d")) // without ids
+	}
+	testkit.Must(t, turn.Add(many...))
+	testkit.Must(t, turn.Commit(t.Context()))
+	if got := windowTexts(t, m, "s"); got != "user:a user:b user:c"+strings.Repeat(" user:d", 14) {
+		t.Errorf("the window is %q", got)
+	}
+}
+
 // TestFlush_Reason checks the text that explains a flush.
 func TestFlush_Reason(t *testing.T) {
 	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 50_000, "chat_history_token_ratio": 0.7, "token_flush_size": 3000}, Counter: runes{}}, memory.NewInProcess())

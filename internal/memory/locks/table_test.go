@@ -1,6 +1,8 @@
 package locks_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/qtype-dev/qtype/internal/memory/locks"
@@ -49,4 +51,44 @@ func TestTable_ViewOfLockedSession(t *testing.T) {
 			}
 		})
 	}
+}
+
+// late is a context that ends while a turn waits with it. Its channel does not say so, as if a select had found the lock first.
+type late struct {
+	context.Context
+	waiting chan struct{} // closed when a turn waits
+	ended   bool
+}
+
+func (c *late) Done() <-chan struct{} {
+	c.ended = true
+	close(c.waiting)
+	return nil
+}
+
+func (c *late) Err() error {
+	if c.ended {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestTable_CanceledWithLock: a turn that ends while it waits does not get the lock, and the next one does.
+func TestTable_CanceledWithLock(t *testing.T) {
+	var l locks.Table
+	first, err := l.Lock(t.Context(), "s")
+	testkit.Must(t, err)
+	ctx, ended := &late{Context: t.Context(), waiting: make(chan struct{})}, make(chan error)
+	go func() {
+		_, err := l.Lock(ctx, "s")
+		ended <- err
+	}()
+	<-ctx.waiting
+	l.Unlock(first)
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Fatalf("the turn that was canceled: %v", err)
+	}
+	next, err := l.TryLock(t.Context(), "s")
+	testkit.Must(t, err)
+	l.Unlock(next)
 }

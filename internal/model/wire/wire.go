@@ -138,9 +138,6 @@ func (s *Server) ask(ctx context.Context, call Call, read func(*http.Response) e
 	return read(resp)
 }
 
-// minGrowth is room for the parameters of a request.
-const minGrowth = 512
-
 // encodeBody writes the body of a request. The members of a map are in the order of their names, as package json
 // writes them. Messages that are encoded are written as they are: package json would read each of them again.
 func encodeBody(b *bytes.Buffer, body any) error {
@@ -150,40 +147,43 @@ func encodeBody(b *bytes.Buffer, body any) error {
 	if !ok {
 		return enc.Encode(body)
 	}
-	separator := byte('{')
-	for _, name := range slices.Sorted(maps.Keys(members)) {
-		b.WriteByte(separator)
-		separator = ','
+	b.WriteByte('{')
+	for i, name := range slices.Sorted(maps.Keys(members)) {
+		if i > 0 {
+			b.WriteByte(',')
+		}
 		if err := enc.Encode(name); err != nil {
 			return err
 		}
 		b.Bytes()[b.Len()-1] = ':' // in place of the line end of Encode
-		encoded, ok := members[name].([]json.RawMessage)
-		if !ok || len(encoded) == 0 {
-			if err := enc.Encode(members[name]); err != nil {
-				return err
-			}
-			b.Truncate(b.Len() - 1)
+		if messages, ok := members[name].([]json.RawMessage); ok && len(messages) > 0 {
+			writeArray(b, messages)
 			continue
 		}
-		size := 0
-		for _, one := range encoded {
-			size += len(one) + 1
+		if err := enc.Encode(members[name]); err != nil {
+			return err
 		}
-		b.Grow(size + minGrowth)
-		start := byte('[')
-		for _, one := range encoded {
-			b.WriteByte(start)
-			start = ','
-			b.Write(one)
-		}
-		b.WriteByte(']')
-	}
-	if separator == '{' {
-		b.WriteByte('{')
+		b.Truncate(b.Len() - 1)
 	}
 	b.WriteByte('}')
 	return nil
+}
+
+// writeArray writes an array of encoded elements.
+func writeArray(b *bytes.Buffer, elements []json.RawMessage) {
+	size := len(elements) + 1
+	for _, one := range elements {
+		size += len(one)
+	}
+	b.Grow(size)
+	b.WriteByte('[')
+	for i, one := range elements {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(one)
+	}
+	b.WriteByte(']')
 }
 
 func (s *Server) post(ctx context.Context, call Call) (*http.Response, error) {
