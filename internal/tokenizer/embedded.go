@@ -5,7 +5,7 @@ package tokenizer
 import (
 	"fmt"
 
-	"github.com/pkoukk/tiktoken-go-loader/assets"
+	"github.com/qtype-dev/qtype/internal/tokenizer/vocabularies"
 )
 
 // get returns the encoding and loads it the first time.
@@ -14,25 +14,11 @@ func (l *lazyEncoding) get() (*Encoding, error) {
 	return l.encoding, l.err
 }
 
-// load reads the vocabulary.
+// load reads the embedded vocabulary.
 func (l *lazyEncoding) load() (*Encoding, error) {
-	v, err := loadVocabulary(l.file, l.size)
+	v, err := readVocabulary(vocabularies.Files[l.file], l.size)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read token vocabulary %s: %w", l.file, err)
 	}
 	return l.with(v), nil
-}
-
-// loadVocabulary reads an embedded vocabulary.
-func loadVocabulary(file string, tokens int) (*vocabulary, error) {
-	f, err := assets.Assets.Open(file)
-	if err != nil {
-		return nil, fmt.Errorf("read token vocabulary: %w", err)
-	}
-	defer f.Close()
-	v, err := readVocabulary(f, tokens)
-	if err != nil {
-		return nil, fmt.Errorf("read token vocabulary %s: %w", file, err)
-	}
-	return v, nil
 }

@@ -1,7 +1,5 @@
 package tokenizer
 
-import "strings"
-
 // Sizes of Count's chunks.
 const (
 	ChunkLength  = chunkLength
@@ -18,9 +16,9 @@ func Load(name string) (*Encoding, error) {
 	return For(name)
 }
 
-// Read reads a vocabulary and returns an encoding that treats a text as one piece.
-func Read(text string, tokens int) (*Encoding, error) {
-	v, err := readVocabulary(strings.NewReader(text), tokens)
+// Read reads the content of a vocabulary and returns an encoding that treats a text as one piece.
+func Read(content string, tokens int) (*Encoding, error) {
+	v, err := readVocabulary(content, tokens)
 	if err != nil {
 		return nil, err
 	}

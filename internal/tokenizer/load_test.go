@@ -67,27 +67,24 @@ func TestFor_Concurrent(t *testing.T) {
 }
 
 func TestRead_DamagedVocabulary(t *testing.T) {
-	const good = "YQ== 0\nYg== 1\nYWI= 2\n"
+	const good = "\x01a\x01b\x02ab"
 	if e, err := tokenizer.Read(good, 3); err != nil || e.Count("abab") != 2 {
 		t.Fatalf("good vocabulary: %v, %v", e, err)
 	}
-	if e, err := tokenizer.Read(strings.TrimSuffix(good, "\n"), 3); err != nil || e.Count("abb") != 2 {
-		t.Errorf("without the last line end: %v, %v", e, err)
+	if e, err := tokenizer.Read("\x01a\x00\x00"+good[2:], 3); err != nil || e.Count("abb") != 2 {
+		t.Errorf("ranks without a token: %v, %v", e, err)
 	}
-	for want, text := range map[string]string{
-		"found 2 tokens, want 3":      "YQ== 0\nYg== 1\n",
-		"found more than 3 tokens":    good + "YWFi 3\n",
-		"line 2: rank is not greater": "YQ== 0\nYg== 0\nYWI= 2\n",
-		"line 2: illegal base64 data": "YQ== 0\nY~== 1\nYWI= 2\n",
-		"line 3: rank is not a":       "YQ== 0\nYg== 1\nYWI=\n",
-		"line 1: rank is not a":       "YQ== -1\nYg== 1\nYWI= 2\n",
-		"line 2: the token is empty":  "YQ== 0\n 1\nYWI= 2\n",
-		"line 3: the token of 300":    "YQ== 0\nYg== 1\n" + strings.Repeat("YWFh", 100) + " 2\n",
-		"line 3: rank 99999999 is":    "YQ== 0\nYg== 1\nYWI= 99999999\n",
-		"found 0 tokens":              "",
-		"line 1: line too long":       strings.Repeat("YWFh", 1<<15),
+	if e, err := tokenizer.Read(good, 2); err != nil || e.Count("ab") != 2 {
+		t.Errorf("the first tokens: %v, %v", e, err)
+	}
+	for want, content := range map[string]string{
+		"found 2 tokens, want 3":         good[:4],
+		"found 0 tokens":                 "",
+		"the token of rank 2 is cut off": good[:6],
+		"rank 262144 is not below":       good[:4] + strings.Repeat("\x00", 1<<18-2) + good[4:],
+		"bytes are more than 16777216":   strings.Repeat(good, 1<<22),
 	} {
-		if _, err := tokenizer.Read(text, 3); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := tokenizer.Read(content, 3); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error is %v, want %q", err, want)
 		}
 	}

@@ -3,7 +3,6 @@
 package tokenizer
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 )
@@ -36,7 +35,7 @@ func Supply(file string, content []byte) error {
 		if l.file != file {
 			continue
 		}
-		v, err := readVocabulary(bytes.NewReader(content), l.size)
+		v, err := readVocabulary(string(content), l.size)
 		if err != nil {
 			return fmt.Errorf("read token vocabulary %s: %w", file, err)
 		}

@@ -9,14 +9,7 @@
 package tokenizer
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/base64"
-	"errors"
 	"fmt"
-	"io"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -120,11 +113,11 @@ type lazyEncoding struct {
 
 // encodings holds all encodings, newest first.
 var encodings = [...]lazyEncoding{
-	{name: O200k, file: "o200k_base.tiktoken", size: 199998, split: splitO200k},
-	{name: Cl100k, file: "cl100k_base.tiktoken", size: 100256, split: splitCl100k},
-	{name: P50k, file: "p50k_base.tiktoken", size: 50280, split: splitGPT3},
-	{name: P50kEdit, file: "p50k_base.tiktoken", size: 50280, split: splitGPT3},
-	{name: R50k, file: "r50k_base.tiktoken", size: 50256, split: splitGPT3},
+	{name: O200k, file: "o200k_base.tokens", size: 199998, split: splitO200k},
+	{name: Cl100k, file: "cl100k_base.tokens", size: 100256, split: splitCl100k},
+	{name: P50k, file: "p50k_base.tokens", size: 50280, split: splitGPT3},
+	{name: P50kEdit, file: "p50k_base.tokens", size: 50280, split: splitGPT3},
+	{name: R50k, file: "p50k_base.tokens", size: 50256, split: splitGPT3},
 }
 
 // with returns the encoding with a vocabulary, or with estimates for nil.
@@ -143,50 +136,27 @@ func estimate(piece string) int {
 	return max(1, (len(piece)+2)/5)
 }
 
-// readVocabulary reads a vocabulary: lines with a token in base64, a space and its
-// rank, in ascending order of rank.
-func readVocabulary(r io.Reader, tokens int) (*vocabulary, error) {
-	v := newVocabulary(tokens)
-	lines := bufio.NewReaderSize(r, 1<<16)
-	var token []byte
-	next := uint32(0) // smallest valid rank
-	for n := 0; ; n++ {
-		line, err := lines.ReadSlice('\n')
-		end := errors.Is(err, io.EOF)
-		switch {
-		case end && len(line) == 0 && n != tokens:
+// readVocabulary reads the first tokens of a vocabulary, whose form package vocabularies describes. The content is kept.
+func readVocabulary(content string, tokens int) (*vocabulary, error) {
+	if len(content) > maxBytes {
+		return nil, fmt.Errorf("%d bytes are more than %d", len(content), maxBytes)
+	}
+	v := newVocabulary(content, tokens)
+	at, rank := 0, uint32(0)
+	for n := 0; n < tokens; rank++ {
+		if at == len(content) {
 			return nil, fmt.Errorf("found %d tokens, want %d", n, tokens)
-		case end && len(line) == 0:
-			v.bytes = slices.Clone(v.bytes) // without spare capacity
-			return v, nil
-		case errors.Is(err, bufio.ErrBufferFull):
-			return nil, fmt.Errorf("line %d: line too long", n+1)
-		case err != nil && !end:
+		}
+		length := int(content[at])
+		at++
+		if length == 0 {
+			continue
+		}
+		if err := v.add(at, length, rank); err != nil {
 			return nil, err
-		case n == tokens:
-			return nil, fmt.Errorf("found more than %d tokens", tokens)
 		}
-		var rank uint32
-		if token, rank, err = parseToken(token[:0], line); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n+1, err)
-		}
-		if rank < next {
-			return nil, fmt.Errorf("line %d: rank is not greater than the previous one", n+1)
-		}
-		next = rank + 1
-		if err = v.add(token, rank); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n+1, err)
-		}
+		at += length
+		n++
 	}
-}
-
-// parseToken parses a line and appends its token to buffer.
-func parseToken(buffer, line []byte) (token []byte, rank uint32, err error) {
-	encoded, number, _ := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
-	parsed, err := strconv.ParseUint(string(number), 10, 31)
-	if err != nil {
-		return buffer, 0, errors.New("rank is not a natural number")
-	}
-	token, err = base64.StdEncoding.AppendDecode(buffer, encoded)
-	return token, uint32(parsed), err
+	return v, nil
 }

@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"errors"
 	"fmt"
 	"math/bits"
 )
@@ -15,7 +14,7 @@ const none = ^uint32(0)
 type vocabulary struct {
 	slots   []slot // a power of two, at most half of them used
 	shift   uint   // from a hash to the index of its slot
-	bytes   []byte // all tokens, concatenated
+	content string // the file of the vocabulary, which has all tokens
 	longest int    // length of the longest token, in bytes
 
 	// pairs holds, for every two bytes, the rank of their token plus 1, or 0. It
@@ -26,12 +25,12 @@ type vocabulary struct {
 
 // A slot is a token packed in eight bytes; offset is 0 if it is empty.
 type slot struct {
-	offset uint32 // of the token in bytes; the lowest 8 bits are its length
+	offset uint32 // of the token in the content; the lowest 8 bits are its length
 	rank   uint32 // the lowest tagBits bits are a part of its hash
 }
 
 const (
-	lengthBits = 8
+	lengthBits = 8 // as many as the length of a token has in the file
 	tagBits    = 14
 	tagMask    = 1<<tagBits - 1
 
@@ -40,37 +39,32 @@ const (
 	maxTokens = 1 << (32 - tagBits)
 )
 
-// newVocabulary returns an empty vocabulary for a number of tokens.
-func newVocabulary(tokens int) *vocabulary {
+// newVocabulary returns an empty vocabulary for a number of tokens of the content of a file.
+func newVocabulary(content string, tokens int) *vocabulary {
 	size := uint(bits.Len(uint(2*tokens - 1)))
-	return &vocabulary{slots: make([]slot, 1<<size), shift: 64 - size}
+	return &vocabulary{slots: make([]slot, 1<<size), shift: 64 - size, content: content}
 }
 
-// add adds a token. Ranks must be added in ascending order.
-func (v *vocabulary) add(token []byte, rank uint32) error {
-	start := len(v.bytes)
+// add adds the token at an offset of the content, which is not 0.
+func (v *vocabulary) add(offset, length int, rank uint32) error {
 	switch {
-	case len(token) == 0:
-		return errors.New("the token is empty")
-	case len(token) > maxLength:
-		return fmt.Errorf("the token of %d bytes is longer than %d", len(token), maxLength)
+	case offset+length > len(v.content):
+		return fmt.Errorf("the token of rank %d is cut off", rank)
 	case rank >= maxTokens:
 		return fmt.Errorf("rank %d is not below %d", rank, maxTokens)
-	case start+len(token) > maxBytes:
-		return fmt.Errorf("the tokens exceed %d bytes in total", maxBytes)
 	}
-	v.bytes = append(v.bytes, token...)
-	v.longest = max(v.longest, len(token))
-	if len(token) == 2 {
+	token := v.content[offset : offset+length]
+	v.longest = max(v.longest, length)
+	if length == 2 {
 		v.pairs[int(token[0])<<8|int(token[1])] = rank + 1
 	}
-	h := hash(string(token))
+	h := hash(token)
 	i := h >> v.shift
 	for v.slots[i].offset != 0 {
 		i = (i + 1) & uint64(len(v.slots)-1)
 	}
 	v.slots[i] = slot{
-		offset: uint32(start<<lengthBits | len(token)),
+		offset: uint32(offset<<lengthBits | length),
 		rank:   rank<<tagBits | uint32(h&tagMask),
 	}
 	return nil
@@ -96,7 +90,7 @@ func (v *vocabulary) rank(s string) uint32 {
 			continue
 		}
 		start := slot.offset >> lengthBits
-		if string(v.bytes[start:start+uint32(len(s))]) == s {
+		if v.content[start:start+uint32(len(s))] == s {
 			return slot.rank >> tagBits
 		}
 	}

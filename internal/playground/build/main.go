@@ -21,11 +21,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pkoukk/tiktoken-go-loader/assets"
-
 	"github.com/qtype-dev/qtype/examples"
 	"github.com/qtype-dev/qtype/internal/playground"
 	"github.com/qtype-dev/qtype/internal/playground/web"
+	"github.com/qtype-dev/qtype/internal/tokenizer/vocabularies"
 )
 
 // maxProgram is the most bytes that the compressed program may have. It shows a library that came in by accident.
@@ -139,16 +138,8 @@ func addExamples(files map[string][]byte) error {
 }
 
 func addVocabularies(files map[string][]byte) error {
-	entries, err := assets.Assets.ReadDir(".")
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		content, err := assets.Assets.ReadFile(e.Name())
-		if err != nil {
-			return err
-		}
-		if err := addCompressed(files, path.Join("vocabularies", e.Name()), content); err != nil {
+	for name, content := range vocabularies.Files {
+		if err := addCompressed(files, path.Join("vocabularies", name), []byte(content)); err != nil {
 			return err
 		}
 	}
