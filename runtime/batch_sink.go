@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -139,7 +140,7 @@ func (n *node) processBatch(ctx context.Context, rows []*steps.Row, emit steps.E
 			if n.pass == nil {
 				return n.batch.Batch(ctx, rows, emit)
 			}
-			ctx, waiting := n.pass.Enter(ctx, n.id, "batch")
+			ctx, waiting := n.pass.Enter(ctx, n.id, waves.NoRow, "batch")
 			return suspendable(ctx, waiting, emit, func(ctx context.Context, emit steps.Emit) error { return n.batch.Batch(ctx, rows, emit) })
 		})
 	}

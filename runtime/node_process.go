@@ -157,7 +157,7 @@ func (n *node) process(ctx context.Context, row *steps.Row, emit steps.Emit) (er
 	if isTurn && n.pass.Blocked(session) {
 		return waves.ErrSuspended
 	}
-	ctx, waiting := n.pass.Enter(ctx, n.id, fmt.Sprint(row.Ordinal, " ", row.Number))
+	ctx, waiting := n.pass.Enter(ctx, n.id, row.Ordinal, fmt.Sprint(row.Ordinal, " ", row.Number))
 	if isTurn {
 		waiting.Turn(session)
 	}

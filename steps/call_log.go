@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/rowcounts"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -40,10 +41,8 @@ type CallGate interface {
 
 // callRecorder is a CallLog with the number of equal calls of the run.
 type callRecorder struct {
-	log CallLog
-
-	mu     sync.Mutex
-	counts map[[16]byte]int32
+	log    CallLog
+	counts rowcounts.Counts[[16]byte]
 }
 
 type callLogKey struct{}
@@ -52,7 +51,7 @@ type callLogKey struct{}
 // recorded results are used. Calls that fail are not recorded. A key consists of the
 // steps around the call, the ordinal of the row, and what is sent.
 func WithCallLog(ctx context.Context, log CallLog) context.Context {
-	return context.WithValue(ctx, callLogKey{}, &callRecorder{log: log, counts: map[[16]byte]int32{}})
+	return context.WithValue(ctx, callLogKey{}, &callRecorder{log: log})
 }
 
 // callRecorderFrom returns the recorder of a run, nil for none.
@@ -63,17 +62,14 @@ func callRecorderFrom(ctx context.Context) *callRecorder {
 
 // key returns the key of a call: equal calls of one row have different keys.
 func (r *callRecorder) key(ctx context.Context, kind string, parts ...any) string {
-	h := sha256.New()
+	h, ordinal := sha256.New(), int64(noRow)
 	for s := callContextFrom(ctx); s != nil; s = s.outer {
 		fmt.Fprintf(h, "%q %d ", s.step, s.ordinal)
+		ordinal = s.ordinal // at last that of the input row
 	}
 	fmt.Fprintf(h, "%s %q", kind, parts)
 	digest := [16]byte(h.Sum(nil))
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n := r.counts[digest]
-	r.counts[digest] = n + 1
-	return fmt.Sprintf("%x-%d", digest, n)
+	return fmt.Sprintf("%x-%d", digest, r.counts.Next(ordinal, digest))
 }
 
 // recorded calls f, or returns its recorded result. replayed reports which. what is called, for the event of a repeated
@@ -286,21 +282,16 @@ func sessionArguments(ctx context.Context, info tool.Info, args map[string]any) 
 // idempotencyKeys makes keys for the turns of a run: a resumed run finds turns that were
 // committed just before the interruption.
 type idempotencyKeys struct {
-	run string // the run's id, the same after a resume
-
-	mu     sync.Mutex
-	counts map[int64]map[string]int // by the row's ordinal: how many equal turns it has had
+	run    string                   // the run's id, the same after a resume
+	counts rowcounts.Counts[string] // of equal turns
 }
-
-// maxInFlight is how far behind the newest row an unfinished row may be.
-const maxInFlight = 4096
 
 type idempotencyKeysKey struct{}
 
 // WithRunID returns a context in which turns have idempotency keys. A resumed run with
 // the same id makes the same keys.
 func WithRunID(ctx context.Context, run string) context.Context {
-	return context.WithValue(ctx, idempotencyKeysKey{}, &idempotencyKeys{run: run, counts: map[int64]map[string]int{}})
+	return context.WithValue(ctx, idempotencyKeysKey{}, &idempotencyKeys{run: run})
 }
 
 // idempotencyKey returns the key of a turn of a row that adds msgs; empty in a run
@@ -322,7 +313,7 @@ func idempotencyKey(ctx context.Context, row *Row, msgs inputMessages) string {
 	digest := hex.EncodeToString(sum[:])
 	key := strconv.AppendInt(append(append(parts[:0], o.run...), ' '), ordinal, 10)
 	key = append(append(append(key, ' '), digest...), ' ')
-	return string(strconv.AppendInt(key, int64(o.count(ordinal, digest)), 10))
+	return string(strconv.AppendInt(key, int64(o.counts.Next(ordinal, digest)), 10))
 }
 
 // appendDigestParts appends the quoted parts of a message. The form of keys never changes:
@@ -348,25 +339,6 @@ func appendDigestParts(b []byte, m *chat.Message) []byte {
 		b = strconv.AppendQuote(append(b, ' '), block.MimeType)
 	}
 	return b
-}
-
-// count returns how many turns with the digest the row of an ordinal has had.
-func (o *idempotencyKeys) count(ordinal int64, digest string) int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.counts[ordinal] == nil {
-		if len(o.counts) >= 2*maxInFlight {
-			for old := range o.counts {
-				if old>>ordinalBits == ordinal>>ordinalBits && old < ordinal-maxInFlight {
-					delete(o.counts, old)
-				}
-			}
-		}
-		o.counts[ordinal] = map[string]int{}
-	}
-	n := o.counts[ordinal][digest]
-	o.counts[ordinal][digest] = n + 1
-	return n
 }
 
 // replayedAnswer returns the answer that an earlier run committed for this turn, nil

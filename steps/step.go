@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/qtype-dev/qtype/internal/rowcounts"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 )
@@ -26,12 +27,12 @@ type Row struct {
 	block    *rowPool // the block that it was allocated in; nil for none
 }
 
-// ordinalBits is how many bits of an ordinal count the rows of one segment.
-const ordinalBits = 48
+// noRow is the ordinal of what no row of a run does.
+const noRow = -1
 
 // Ordinal returns the ordinal of a row of a segment, the part of a run between two
 // batch steps. In segment 0, which begins at the input, it is the input row's number.
-func Ordinal(segment int, row int64) int64 { return int64(segment)<<ordinalBits | row }
+func Ordinal(segment int, row int64) int64 { return int64(segment)<<rowcounts.SegmentBits | row }
 
 // Clone returns a copy with its own slots; the values in them are shared.
 func (r *Row) Clone() *Row {

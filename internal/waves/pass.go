@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/qtype-dev/qtype/internal/rowcounts"
 	"github.com/qtype-dev/qtype/memory"
 )
 
@@ -33,15 +34,16 @@ type Pass struct {
 
 	waits, lost atomic.Int64 // calls that have suspended their rows: those that can be answered, and those of lost batches
 
+	counts rowcounts.Counts[[16]byte] // equal calls so far
+
 	mu      sync.Mutex
-	counts  map[[16]byte]uint32 // equal calls so far
-	blocked map[string]bool     // sessions with a suspended row
+	blocked map[string]bool // sessions with a suspended row
 }
 
 // NewPass returns a new pass. In the last one a call without an answer is made at once: it differs from the
 // one that an earlier pass has made in its place.
 func (r *Run) NewPass(last bool) *Pass {
-	return &Pass{run: r, last: last, counts: map[[16]byte]uint32{}, blocked: map[string]bool{}}
+	return &Pass{run: r, last: last, blocked: map[string]bool{}}
 }
 
 // NewFew returns a pass in which calls of some models without an answer are made at once; see Few.
@@ -63,6 +65,7 @@ func (r *Run) NewFinish() *Pass {
 type Row struct {
 	pass      *Pass
 	id        string
+	ordinal   int64 // of the input row
 	cancel    context.CancelCauseFunc
 	suspended atomic.Bool
 	call      atomic.Value // the id of the newest call, a string
@@ -73,10 +76,13 @@ type Row struct {
 
 type rowKey struct{}
 
-// Enter returns the context of a row in a step, which ends when the row is suspended. The id of the row is
-// the same in each pass. End must be called.
-func (p *Pass) Enter(ctx context.Context, step, id string) (context.Context, *Row) {
-	row := &Row{pass: p, id: fmt.Sprintf("%s%q %s", p.task, step, id)}
+// NoRow is the ordinal of what is not one row, for Enter.
+const NoRow = -1
+
+// Enter returns the context of a row in a step, which ends when the row is suspended. The ordinal and the id of the row
+// are the same in each pass. End must be called.
+func (p *Pass) Enter(ctx context.Context, step string, ordinal int64, id string) (context.Context, *Row) {
+	row := &Row{pass: p, ordinal: ordinal, id: fmt.Sprintf("%s%q %s", p.task, step, id)}
 	ctx, row.cancel = context.WithCancelCause(ctx)
 	return context.WithValue(ctx, rowKey{}, row), row
 }
@@ -164,9 +170,5 @@ func (w *Row) number(parts ...string) string {
 	fmt.Fprintf(h, "%s %q", w.id, parts)
 	var digest [16]byte
 	copy(digest[:], h.Sum(nil))
-	w.pass.mu.Lock()
-	defer w.pass.mu.Unlock()
-	n := w.pass.counts[digest]
-	w.pass.counts[digest] = n + 1
-	return fmt.Sprintf("%s-%d", hex.EncodeToString(digest[:]), n)
+	return fmt.Sprintf("%s-%d", hex.EncodeToString(digest[:]), w.pass.counts.Next(w.ordinal, digest))
 }

@@ -49,7 +49,7 @@ func (t *Tasks) Begin(ctx context.Context, name string) (_ context.Context, end 
 	t.slots <- struct{}{} // those that have one do not wait for others
 	p := t.run.NewPass(false)
 	p.tasks, p.task = t, name
-	ctx, row := p.Enter(WithPass(ctx, p), "", "")
+	ctx, row := p.Enter(WithPass(ctx, p), "", NoRow, "")
 	return ctx, func() {
 		row.End()
 		<-t.slots

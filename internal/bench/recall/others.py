@@ -1,14 +1,14 @@
-"""Ranks the messages of conversations for their questions with LlamaIndex and mem0.
+"""Ranks the messages of conversations for their questions with LlamaIndex, mem0 and LangMem.
 
-    python3 others.py llamaindex|mem0 http://HOST/v1 conversations.jsonl ranked.jsonl [--names]
+    python3 others.py llamaindex|mem0|langmem http://HOST/v1 conversations.jsonl ranked.jsonl [--names]
 
 The address is that of a server of embeddings with the interface of OpenAI, the same that
 qtype is measured with. Each message is stored as one item; with --names its text begins with
 the name of its author. mem0 stores messages as they are (infer=False): extracting facts
-needs a language model. A line of the result is {conversation, question, ids}, the best
+needs a language model. LangMem searches the store of LangGraph. A line of the result is {conversation, question, ids}, the best
 message first, for `go run . -window 4000 -ranked ranked.jsonl`.
 
-Needs the packages llama-index-core and llama-index-embeddings-openai-like, or mem0ai. With
+Needs the packages llama-index-core and llama-index-embeddings-openai-like, or mem0ai, or langmem and langchain-openai. With
 fastembed, and the files of its model Qdrant/bm25 in the folder QTYPE_BM25, mem0 compares
 words too; with spaCy and en_core_web_sm it compares lemmas.
 """
@@ -104,9 +104,26 @@ async def mem0(conversation, url, names):
     return found
 
 
+async def langmem(conversation, url, names):
+    from langchain_openai import OpenAIEmbeddings
+    from langgraph.store.memory import InMemoryStore
+    from langmem import create_search_memory_tool
+
+    embed = OpenAIEmbeddings(model=MODEL, base_url=url, api_key="none", check_embedding_ctx_length=False)
+    store = InMemoryStore(index={"dims": 384, "embed": embed})
+    for turn in conversation["turns"]:
+        await store.aput(("s",), turn["id"], {"content": message_of(conversation, turn, names)[2]})
+    search = create_search_memory_tool(namespace=("s",), store=store, response_format="content_and_artifact")
+    found = []
+    for question in conversation["questions"]:
+        call = {"type": "tool_call", "id": "1", "name": search.name, "args": {"query": question["question"], "limit": MOST}}
+        found.append([item.key for item in (await search.ainvoke(call)).artifact])
+    return found
+
+
 def main():
     system, url, source, target, *rest = sys.argv[1:]
-    rank = {"llamaindex": llamaindex, "mem0": mem0}[system]
+    rank = {"llamaindex": llamaindex, "mem0": mem0, "langmem": langmem}[system]
     with open(target, "w", encoding="utf-8") as out:
         for conversation in conversations(source):
             found = asyncio.run(rank(conversation, url, "--names" in rest))
