@@ -71,7 +71,7 @@ func (r *ranker) sameStatement(one, other int, a, b uint64) bool {
 		return true
 	}
 	author := r.docs[one].author
-	return r.docs[one].whole <= dampedWords && r.docs[other].whole <= dampedWords && (r.named[author] || !slices.Contains(r.named, true)) &&
+	return r.wholes[one] <= dampedWords && r.wholes[other] <= dampedWords && (r.named[author] || !slices.Contains(r.named, true)) &&
 		a&r.names == b&r.names && bits.OnesCount64(a&b) >= minSameWords && r.weight(a&b) >= replaced*max(r.weight(a), r.weight(b))
 }
 
