@@ -53,6 +53,7 @@ type Corpus struct {
 	lengths        []uint16 // of each document: words
 	wholes         []uint16 // words of its message
 	previous, next []int32  // its neighbors: the documents around it that are of the same conversation, -1 for none
+	inner          []bool   // whether the documents up to reach before and after it are its neighbors
 	dead           []bool
 
 	live     int
@@ -124,6 +125,7 @@ func (c *Corpus) Add(d Document) bool {
 	for range parts {
 		c.wholes = append(c.wholes, uint16(min(whole, math.MaxUint16)))
 	}
+	c.findInner(first, len(c.docs))
 	return true
 }
 
@@ -153,6 +155,7 @@ func (c *Corpus) addPassage(d *Document, part int, p Passage) {
 	c.docs = append(c.docs, r)
 	c.lengths = append(c.lengths, uint16(min(length, math.MaxUint16)))
 	c.previous, c.next, c.dead = append(c.previous, -1), append(c.next, -1), append(c.dead, false)
+	c.inner = append(c.inner, false)
 	if previous, found := c.last[d.Session]; found {
 		c.link(previous, doc)
 	}
@@ -213,15 +216,29 @@ func (c *Corpus) author(name string) int32 {
 	return n
 }
 
+// findInner finds the inner documents near changed ones.
+func (c *Corpus) findInner(from, to int) {
+	for doc := max(from-reach, 0); doc < min(to+reach, len(c.docs)); doc++ {
+		c.inner[doc] = doc >= reach && doc+reach < len(c.docs)
+		for i := doc - reach; i < doc+reach && c.inner[doc]; i++ {
+			c.inner[doc] = c.next[i] == int32(i+1)
+		}
+	}
+}
+
 // Remove removes the documents of a session from a position up to another one.
 func (c *Corpus) Remove(session int32, from, to int64) {
 	doc, found := c.last[session]
 	if !found {
 		return
 	}
+	first, last := doc, int32(-1) // of those that are removed
 	for ; doc >= 0; doc = c.docs[doc].before {
 		r := &c.docs[doc]
-		if r.seq < from || r.seq > to {
+		if r.seq < from {
+			break
+		}
+		if r.seq > to {
 			continue
 		}
 		switch {
@@ -235,9 +252,13 @@ func (c *Corpus) Remove(session int32, from, to int64) {
 		default:
 			delete(c.last, session)
 		}
+		first, last = doc, max(last, doc)
 		c.dead[doc] = true
 		c.live--
 		c.total -= int64(c.lengths[doc])
+	}
+	if last >= 0 {
+		c.findInner(int(first), int(last)+1)
 	}
 }
 

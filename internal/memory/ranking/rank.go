@@ -40,8 +40,8 @@ const (
 //
 //nolint:gochecknoglobals // constant tables
 var (
-	wordsBefore, wordsAfter = []float32{0.5, 0.3, 0.1}, []float32{0.4, 0.2, 0.1}
-	similarityAround        = []float32{0.1}
+	wordsBefore, wordsAfter = shares{0.5, 0.3, 0.1}, shares{0.4, 0.2, 0.1}
+	similarityAround        = shares{0.1}
 )
 
 // Similarity is the similarity of a document's vector with that of the query.

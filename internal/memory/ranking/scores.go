@@ -10,9 +10,15 @@ type scores struct {
 	*ranker
 	own             []float32 // of each document, 0 for none
 	hits            []int32   // the documents with a score of their own, if they are few; else nil
-	before, after   []float32 // the shares of the scores of the documents 1, 2, … before and after
+	before, after   shares    // those of the documents before and after
 	mean, deviation float64   // of similarities
 }
+
+// reach is how far the neighbors are that a document gets shares of.
+const reach = 3
+
+// shares are those of the scores of the documents 1, 2, … before or after.
+type shares [reach]float32
 
 // scratch has what a search needs of each document.
 type scratch struct {
@@ -39,24 +45,37 @@ func grow[T any](s []T, n int) []T {
 
 // of returns the score of a document.
 func (s *scores) of(doc int32) float32 {
-	near, other := float32(0), doc
+	near := float32(0)
+	if s.inner[doc] {
+		around := s.own[doc-reach : doc+reach+1]
+		near = s.before[0]*around[reach-1] + s.before[1]*around[reach-2] + s.before[2]*around[reach-3] +
+			s.after[0]*around[reach+1] + s.after[1]*around[reach+2] + s.after[2]*around[reach+3]
+	} else {
+		near = s.apart(doc)
+	}
+	if near == 0 {
+		return s.own[doc]
+	}
+	return s.own[doc] + near*s.damping(doc)
+}
+
+// apart returns the shares that a document gets, whose neighbors may have any numbers.
+func (s *scores) apart(doc int32) (near float32) {
+	other := doc
 	for _, share := range s.before {
-		if other = s.previous[other]; other < 0 {
+		if other = s.previous[other]; other < 0 || share == 0 {
 			break
 		}
 		near += share * s.own[other]
 	}
 	other = doc
 	for _, share := range s.after {
-		if other = s.next[other]; other < 0 {
+		if other = s.next[other]; other < 0 || share == 0 {
 			break
 		}
 		near += share * s.own[other]
 	}
-	if near == 0 {
-		return s.own[doc]
-	}
-	return s.own[doc] + near*s.damping(doc)
+	return near
 }
 
 // bestOf returns the n documents with the highest scores, in any order. It computes the shares of neighbors only for
@@ -66,10 +85,8 @@ func (s *scores) bestOf(n int, best *top) []scored {
 	for _, score := range s.own {
 		most = max(most, score)
 	}
-	for _, of := range [][]float32{s.before, s.after} {
-		for _, share := range of {
-			shares += share
-		}
+	for i := range s.before {
+		shares += s.before[i] + s.after[i]
 	}
 	best.reset(n)
 	offer := func(doc int32) {

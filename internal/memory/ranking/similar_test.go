@@ -19,10 +19,13 @@ func TestScores_Best(t *testing.T) {
 		for range 1 + random.IntN(12) {
 			text += " " + nouns[random.IntN(len(nouns))]
 		}
+		if i%500 == 0 {
+			text += " zebra"
+		}
 		c.Add(Document{Session: int32(random.IntN(3)), Seq: int64(i), Time: time.Unix(int64(i)*int64(random.IntN(100)), 0), Name: []string{"Ana", "Ben"}[i%2], Text: text})
 	}
 	c.Remove(1, 100, 5000)
-	for _, query := range []string{"medicine of the doctor", "what did Ana play?", "a dog", "item7", "🙂"} {
+	for _, query := range []string{"medicine of the doctor", "what did Ana play?", "a dog", "zebra", "🙂"} {
 		for name, match := range map[string]func(int) bool{"all": nil, "few": func(doc int) bool { return doc%1000 == 7 }} {
 			q := Query{Text: query, Match: match}
 			r := &ranker{Corpus: &c, query: q, named: []bool{query == "what did Ana play?", false},
