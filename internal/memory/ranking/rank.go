@@ -1,7 +1,6 @@
 package ranking
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -101,15 +100,8 @@ func (c *Corpus) Rank(q Query) []Result {
 	}
 	r.periods = periods(r.plain, now.UTC(), time.Unix(c.first, 0).UTC(), time.Unix(c.newest, 0).UTC())
 	words, similar := r.byWords(), r.bySimilarity()
-	defer func() { r.scratch.release(words.hits) }()
-	results := r.combine(words, similar)
-	slices.SortFunc(results, func(a, b Result) int {
-		if a.Score != b.Score {
-			return cmp.Compare(b.Score, a.Score)
-		}
-		return cmp.Compare(a.Doc, b.Doc)
-	})
-	r.putNewestFirst(results)
+	results := r.putNewestFirst(r.combine(words, similar))
+	r.scratch.release(words.hits)
 	if q.Whole {
 		results = c.bestOfMessages(results)
 	}
@@ -131,22 +123,22 @@ func (c *Corpus) bestOfMessages(results []Result) []Result {
 	})
 }
 
-// combine returns the documents of both rankings with their scores: the share of the query's
+// combine returns the documents of both rankings with their scores, the best last: the share of the query's
 // words that they have, by weight, and how far their similarity is above the mean of all.
-func (r *ranker) combine(words, similar *scores) []Result {
-	n, marked := max(depth, 2*r.query.Limit), r.scratch.marked
-	results := make([]Result, 0, 2*n)
+func (r *ranker) combine(words, similar *scores) []scored {
+	n, marked, results := max(depth, 2*r.query.Limit), r.scratch.marked, r.scratch.results[:0]
+	ideal, highest := max(r.ideal, math.SmallestNonzeroFloat32), similar.deviation*highDeviations
 	add := func(doc int32, byWords, bySimilarity float32) {
 		cosine := float64(bySimilarity)
-		score := wordsWeight * float64(byWords) / max(r.ideal, math.SmallestNonzeroFloat32)
+		score := wordsWeight * float64(byWords) / ideal
 		if r.query.Similar == nil && byWords == 0 && cosine < similar.mean+minDeviations*similar.deviation {
 			return // the meanings of words alone say little
 		}
 		if cosine != 0 {
-			score += similarityWeight * (max(cosine-similar.mean, 0)/(similar.deviation*highDeviations) + cosineShare*cosine)
+			score += similarityWeight * (max(cosine-similar.mean, 0)/highest + cosineShare*cosine)
 		}
-		if score > 0 && score >= r.query.MinScore {
-			results = append(results, Result{int(doc), score})
+		if score := float32(score); score > 0 && float64(score) >= r.query.MinScore {
+			results = append(results, newScored(doc, score))
 		}
 	}
 	byWords, bySimilarity := words.bestOf(n, &r.scratch.best[0]), similar.bestOf(n, &r.scratch.best[1])
@@ -162,6 +154,8 @@ func (r *ranker) combine(words, similar *scores) []Result {
 	for _, one := range byWords {
 		marked[one.doc()] = false
 	}
+	slices.Sort(results)
+	r.scratch.results = results
 	return results
 }
 

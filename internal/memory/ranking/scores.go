@@ -27,6 +27,8 @@ type scratch struct {
 	marked       []bool
 	hits, near   []int32
 	best         [2]top
+	results      []scored
+	statements   []statement
 	bm25         bm25
 }
 
@@ -45,21 +47,24 @@ func grow[T any](s []T, n int) []T {
 
 // of returns the score of a document.
 func (s *scores) of(doc int32) float32 {
-	near := float32(0)
 	if s.inner[doc] {
-		around := s.own[doc-reach : doc+reach+1]
-		near = s.before[0]*around[reach-1] + s.before[1]*around[reach-2] + s.before[2]*around[reach-3] +
-			s.after[0]*around[reach+1] + s.after[1]*around[reach+2] + s.after[2]*around[reach+3]
-	} else {
-		near = s.apart(doc)
+		return s.among(doc)
 	}
-	if near == 0 {
-		return s.own[doc]
-	}
-	return s.own[doc] + near*s.damping(doc)
+	return s.own[doc] + s.apart(doc)*s.damping(doc)
 }
 
-// apart returns the shares that a document gets, whose neighbors may have any numbers.
+// among returns the score of an inner document.
+func (s *scores) among(doc int32) float32 {
+	around := (*[2*reach + 1]float32)(s.own[doc-reach:])
+	near := s.before[0]*around[reach-1] + s.before[1]*around[reach-2] + s.before[2]*around[reach-3] +
+		s.after[0]*around[reach+1] + s.after[1]*around[reach+2] + s.after[2]*around[reach+3]
+	if n := s.wholes[doc]; n > dampedWords {
+		near *= dampedWords / float32(n)
+	}
+	return around[reach] + near
+}
+
+// apart returns the shares that a document gets from neighbors with any numbers.
 func (s *scores) apart(doc int32) (near float32) {
 	other := doc
 	for _, share := range s.before {
@@ -89,20 +94,26 @@ func (s *scores) bestOf(n int, best *top) []scored {
 		shares += s.before[i] + s.after[i]
 	}
 	best.reset(n)
-	offer := func(doc int32) {
-		if score := s.of(doc); score > 0 && score >= best.floor && s.mayMatch(doc) {
-			best.offer(doc, score)
-		}
-	}
 	if s.hits != nil {
 		for _, doc := range s.around(s.hits) {
-			offer(doc)
+			if score := s.of(doc); score > 0 && score >= best.floor && s.mayMatch(doc) {
+				best.offer(doc, score)
+			}
 		}
 		return best.all()
 	}
-	for doc, score := range s.own {
-		if score+shares*most >= best.floor {
-			offer(int32(doc))
+	for i, score := range s.own {
+		if score+shares*most < best.floor {
+			continue
+		}
+		doc := int32(i)
+		if s.inner[doc] {
+			score = s.among(doc)
+		} else {
+			score = s.of(doc)
+		}
+		if score > 0 && score >= best.floor && s.mayMatch(doc) {
+			best.offer(doc, score)
 		}
 	}
 	return best.all()
