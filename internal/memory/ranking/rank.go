@@ -126,7 +126,7 @@ func (c *Corpus) bestOfMessages(results []Result) []Result {
 // combine returns the documents of both rankings with their scores, the best last: the share of the query's
 // words that they have, by weight, and how far their similarity is above the mean of all.
 func (r *ranker) combine(words, similar *scores) []scored {
-	n, marked, results := max(depth, 2*r.query.Limit), r.scratch.marked, r.scratch.results[:0]
+	n, marked, results := max(depth, r.query.Limit), r.scratch.marked, r.scratch.results[:0]
 	ideal, highest := max(r.ideal, math.SmallestNonzeroFloat32), similar.deviation*highDeviations
 	add := func(doc int32, byWords, bySimilarity float32) {
 		cosine := float64(bySimilarity)

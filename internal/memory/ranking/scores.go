@@ -10,6 +10,7 @@ type scores struct {
 	*ranker
 	own             []float32 // of each document, 0 for none
 	hits            []int32   // the documents with a score of their own, if they are few; else nil
+	most            float32   // no score of their own is greater
 	before, after   shares    // those of the documents before and after
 	mean, deviation float64   // of similarities
 }
@@ -86,12 +87,9 @@ func (s *scores) apart(doc int32) (near float32) {
 // bestOf returns the n documents with the highest scores, in any order. It computes the shares of neighbors only for
 // documents that may be among them.
 func (s *scores) bestOf(n int, best *top) []scored {
-	most, shares := float32(0), float32(0)
-	for _, score := range s.own {
-		most = max(most, score)
-	}
+	gain := float32(0) // the most that neighbors add
 	for i := range s.before {
-		shares += s.before[i] + s.after[i]
+		gain += (s.before[i] + s.after[i]) * s.most
 	}
 	best.reset(n)
 	if s.hits != nil {
@@ -103,7 +101,7 @@ func (s *scores) bestOf(n int, best *top) []scored {
 		return best.all()
 	}
 	for i, score := range s.own {
-		if score+shares*most < best.floor {
+		if score+gain < best.floor {
 			continue
 		}
 		doc := int32(i)

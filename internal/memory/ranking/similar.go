@@ -27,6 +27,11 @@ func (r *ranker) bySimilarity() *scores {
 			}
 		}
 	}
+	for _, score := range s.own {
+		if score > s.most {
+			s.most = score
+		}
+	}
 	s.measure()
 	return s
 }

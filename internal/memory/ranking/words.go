@@ -7,8 +7,8 @@ import (
 
 // Documents of up to this length, with up to this number of a word, have a row of the table of BM25.
 const (
-	maxTableLength = 255
-	maxTableCount  = 4
+	maxTableLength = 159
+	maxTableCount  = 8
 )
 
 // minShareOfHits is the share of the documents, as its inverse, that may have words of a query whose documents are listed.
@@ -44,7 +44,7 @@ type termMatches struct{ terms, forms []int32 }
 // byWords scores the documents by the words of the query.
 func (r *ranker) byWords() *scores {
 	r.scratch.own, r.scratch.masks = grow(r.scratch.own, len(r.docs)), grow(r.scratch.masks, len(r.docs))
-	s := &scores{ranker: r, own: r.scratch.own, before: wordsBefore, after: wordsAfter}
+	s := &scores{ranker: r, own: r.scratch.own, most: math.MaxFloat32, before: wordsBefore, after: wordsAfter}
 	r.scratch.bm25.prepare(max(float64(r.total)/float64(max(r.live, 1)), 1))
 	found := make([]termMatches, len(r.stems))
 	for number, term := range r.stems {
