@@ -63,13 +63,13 @@ func (c *wordCache) drop(key memory.Key) { _ = c.take(key) }
 type wordIndex struct {
 	corpus   ranking.Corpus
 	sessions map[string]*wordSession
-	keys     []memory.Key          // of sessions by number
-	quoted   map[int]quotedPassage // by document
-	bytes    int                   // of their texts
+	keys     []memory.Key    // of sessions by number
+	quoted   []quotedPassage // of each document
+	bytes    int             // of their texts
 }
 
 func newWordIndex() *wordIndex {
-	return &wordIndex{sessions: map[string]*wordSession{}, quoted: map[int]quotedPassage{}}
+	return &wordIndex{sessions: map[string]*wordSession{}}
 }
 
 // quotedPassage is a document as it is sent. Its message has not changed since: the documents of a session with
@@ -88,9 +88,8 @@ const (
 // keepQuote keeps a passage, so that the turns that send it do not read it.
 func (x *wordIndex) keepQuote(doc int, q quotedPassage) {
 	if x.bytes += len(q.text); x.bytes > maxIndexBytes {
-		for other, old := range x.quoted {
-			old.text = ""
-			x.quoted[other] = old
+		for other := range x.quoted {
+			x.quoted[other].text = ""
 		}
 		x.bytes = len(q.text)
 	}
@@ -149,6 +148,7 @@ func (x *wordIndex) add(s *wordSession, e *memory.Entry) {
 	if !isRetrieved(msg) || !x.corpus.Add(ranking.Document{Session: s.number, Seq: e.Seq, Time: e.Time, Name: msg.Name, Text: msg.Text()}) {
 		return
 	}
+	x.quoted = append(x.quoted, make([]quotedPassage, x.corpus.Next()-first)...)
 	for i, p := range ranking.Passages(msg.Text()) {
 		s.docs[ranking.Place{Seq: e.Seq, Part: i}] = first + i
 		x.keepQuote(first+i, quotedPassage{text: quote(e, p), time: e.Time})
@@ -221,12 +221,13 @@ func (t *turnContext) rank(question string, query []float32, stored *sessionVect
 		edits[o.key.Session] = o.head.Head.State.Edits()
 		similar = x.similar(similar, o.key, query, o.stored, o.head.Head.State)
 	}
-	var all []sourceMatch
 	q := ranking.Query{Text: question, Similar: similar, Limit: cmp.Or(t.source.retrieval.TopK, maxCandidates), MinScore: t.source.retrieval.MinScore, Now: s.Now()}
 	if head.State.Pinned != "" {
 		q.Match = func(doc int) bool { return !x.isPinned(doc, s.Key(), head.State) }
 	}
-	for _, r := range x.corpus.Rank(q) {
+	results := x.corpus.Rank(q)
+	all := make([]sourceMatch, 0, len(results))
+	for _, r := range results {
 		number, at := x.corpus.At(r.Doc)
 		match := sourceMatch{doc: r.Doc, seq: at.Seq, part: at.Part, key: x.keys[number]}
 		match.text = edits[match.key.Session].Current(at.Seq)
