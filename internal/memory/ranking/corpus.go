@@ -55,9 +55,11 @@ type Corpus struct {
 	previous, next []int32  // its neighbors: the documents around it that are of the same conversation, -1 for none
 	inner          []bool   // whether the documents up to reach before and after it are its neighbors
 	dead           []bool
+	oldest         int // document that was not removed
 
 	live     int
 	total    int64            // of the lengths
+	words    map[string]known // words of a large corpus, up to maxWords
 	ids      map[string]int32 // of terms
 	postings [][]uint32       // of each term, ascending
 	terms    []string
@@ -71,6 +73,17 @@ type Corpus struct {
 
 	meanings *vectors.Matrix // a vector of each document; nil without a model
 }
+
+// known is what is known of a word, and the number of its term.
+type known struct {
+	*form
+	term int32
+}
+
+const (
+	wordsFrom = 1 << 13 // documents of a corpus that keeps what is known of its words
+	maxWords  = 1 << 15 // words that it keeps, with 350 bytes each
+)
 
 type author struct{ words []string }
 
@@ -111,7 +124,7 @@ func (c *Corpus) Add(d Document) bool {
 		return false
 	}
 	if c.ids == nil {
-		c.ids, c.last, c.named = map[string]int32{}, map[int32]int32{}, map[string]int32{}
+		c.words, c.ids, c.last, c.named = map[string]known{}, map[string]int32{}, map[int32]int32{}, map[string]int32{}
 		c.prefixes, c.initials = map[string][]int32{}, map[byte][]int32{}
 		if !wordvectors.Default().Empty() {
 			c.meanings = vectors.NewMatrix(vectors.Int8, wordvectors.Dimensions)
@@ -133,13 +146,13 @@ func (c *Corpus) addPassage(d *Document, part int, p Passage) {
 	doc := int32(len(c.docs))
 	r := record{session: d.Session, before: -1, after: -1, seq: d.Seq, part: uint16(part), seconds: d.Time.Unix(), author: c.author(d.Name)}
 	var meaning wordvectors.Vector
-	length, known := 0, lexicon()
+	length := 0
 	for word := range passageWords(p) {
-		f := known.form(word)
+		f := c.word(word)
 		if !f.stop {
 			length++
 		}
-		c.addTerm(c.term(f.stem), uint32(doc))
+		c.addTerm(f.term, uint32(doc))
 		meaning.Add(&f.meaning)
 	}
 	if c.meanings != nil {
@@ -172,6 +185,19 @@ func (c *Corpus) link(before, after int32) {
 	if apart := a.seconds - b.seconds; max(apart, -apart) <= int64(neighborsWithin/time.Second) {
 		c.next[before], c.previous[after] = after, before
 	}
+}
+
+// word returns what is known of a word, whose term gets a number.
+func (c *Corpus) word(word string) known {
+	if k, found := c.words[word]; found {
+		return k
+	}
+	f := lexicon().form(word)
+	k := known{f, c.term(f.stem)}
+	if len(c.docs) >= wordsFrom && len(c.words) < maxWords {
+		c.words[f.word] = k
+	}
+	return k
 }
 
 // term returns the number of a term.
@@ -259,6 +285,9 @@ func (c *Corpus) Remove(session int32, from, to int64) {
 	}
 	if last >= 0 {
 		c.findInner(int(first), int(last)+1)
+	}
+	for c.oldest < len(c.docs) && c.dead[c.oldest] {
+		c.oldest++
 	}
 }
 

@@ -159,10 +159,15 @@ func (r *ranker) combine(words, similar *scores) []scored {
 	return results
 }
 
+// has reports whether a document has a term.
+func (r *ranker) has(id int32) bool {
+	return slices.ContainsFunc(r.kept(id), func(p uint32) bool { return !r.dead[p>>countBits] })
+}
+
 // find returns the number of a term; if no document has it, the numbers of terms that it
 // begins, that are other forms of it, or of which it is a misspelling.
 func (r *ranker) find(term string) []int32 {
-	if id, known := r.ids[term]; known && r.having(r.postings[id]) > 0 {
+	if id, known := r.ids[term]; known && r.has(id) {
 		return []int32{id}
 	}
 	if len(term) < minUnknown {
@@ -170,7 +175,7 @@ func (r *ranker) find(term string) []int32 {
 	}
 	var variants []string
 	add := func(id int32) {
-		if t := r.terms[id]; isVariant(t, term) && r.having(r.postings[id]) > 0 {
+		if t := r.terms[id]; isVariant(t, term) && r.has(id) {
 			variants = append(variants, t)
 		}
 	}

@@ -58,13 +58,14 @@ func (r *ranker) byWords() *scores {
 			most = math.Log(1 + float64(r.live))
 		}
 		for _, id := range found[number].terms {
-			with := float64(r.having(r.postings[id]))
+			list := r.kept(id)
+			with := float64(r.having(list))
 			weight := math.Log(1 + (float64(r.live)-with+0.5)/(with+0.5))
 			most = max(most, weight)
-			s.addTerm(r.postings[id], weight, bit)
+			s.addTerm(list, weight, bit)
 		}
 		for _, id := range found[number].forms {
-			s.addForm(r.postings[id], float32(formShare*most), bit)
+			s.addForm(r.kept(id), float32(formShare*most), bit)
 		}
 		r.ideal += most
 		r.weights = append(r.weights, most)
@@ -80,7 +81,7 @@ func (r *ranker) list(found []termMatches) []int32 {
 	total := 0
 	for _, f := range found {
 		for _, id := range slices.Concat(f.terms, f.forms) {
-			total += len(r.postings[id])
+			total += len(r.kept(id))
 		}
 	}
 	if total*minShareOfHits > len(r.docs) {
@@ -89,7 +90,7 @@ func (r *ranker) list(found []termMatches) []int32 {
 	marked, hits := r.scratch.marked, slices.Grow(r.scratch.hits[:0], total+1)
 	for _, f := range found {
 		for _, id := range slices.Concat(f.terms, f.forms) {
-			for _, p := range r.postings[id] {
+			for _, p := range r.kept(id) {
 				if doc := p >> countBits; !marked[doc] {
 					marked[doc] = true
 					hits = append(hits, int32(doc))
@@ -147,9 +148,16 @@ func (s *scores) boostAll() {
 	}
 }
 
-// having returns how many documents have a term.
+// kept returns the documents that have a term, without the oldest ones if these were removed.
+func (r *ranker) kept(id int32) []uint32 {
+	list := r.postings[id]
+	from, _ := slices.BinarySearch(list, uint32(r.oldest)<<countBits)
+	return list[from:]
+}
+
+// having returns how many documents of a list were not removed.
 func (r *ranker) having(list []uint32) int {
-	if r.Dead() == 0 {
+	if r.Dead() == r.oldest {
 		return len(list)
 	}
 	n := 0
