@@ -100,11 +100,11 @@ func (s *scores) bestOf(n int, best *top) []scored {
 		}
 		return best.all()
 	}
-	for i, score := range s.own {
+	for doc := int32(s.oldest); int(doc) < len(s.own); doc++ {
+		score := s.own[doc]
 		if score+gain < best.floor {
 			continue
 		}
-		doc := int32(i)
 		if s.inner[doc] {
 			score = s.among(doc)
 		} else {
