@@ -2,6 +2,7 @@ package ranking
 
 import (
 	"math"
+	"slices"
 	"sync"
 )
 
@@ -87,19 +88,16 @@ func (s *scores) apart(doc int32) (near float32) {
 // bestOf returns the n documents with the highest scores, in any order. It computes the shares of neighbors only for
 // documents that may be among them.
 func (s *scores) bestOf(n int, best *top) []scored {
-	gain := float32(0) // the most that neighbors add
+	shares := float32(0)
 	for i := range s.before {
-		gain += (s.before[i] + s.after[i]) * s.most
+		shares += s.before[i] + s.after[i]
 	}
 	best.reset(n)
 	if s.hits != nil {
-		for _, doc := range s.around(s.hits) {
-			if score := s.of(doc); score > 0 && score >= best.floor && s.mayMatch(doc) {
-				best.offer(doc, score)
-			}
-		}
+		s.bestOfHits(best, shares)
 		return best.all()
 	}
+	gain := shares * s.most // the most that neighbors add
 	for doc := int32(s.oldest); int(doc) < len(s.own); doc++ {
 		score := s.own[doc]
 		if score+gain < best.floor {
@@ -117,8 +115,28 @@ func (s *scores) bestOf(n int, best *top) []scored {
 	return best.all()
 }
 
-// around returns documents and those that get a share of their scores, each once.
-func (s *scores) around(hits []int32) []int32 {
+// bestOfHits finds the best documents around those that are listed. One of the best, or one near it, has a score of its
+// own of at least the n-th best divided by 1 and the sum of shares.
+func (s *scores) bestOfHits(best *top, shares float32) {
+	for _, doc := range s.hits {
+		if score := s.own[doc]; score >= best.floor && s.mayMatch(doc) {
+			best.offer(doc, score)
+		}
+	}
+	least := float32(0)
+	if own := best.all(); len(own) == best.n {
+		least = slices.Min(own).score() / (1 + shares) * 0.999 // of rounding
+	}
+	best.reset(best.n)
+	for _, doc := range s.around(s.hits, least) {
+		if score := s.of(doc); score > 0 && score >= best.floor && s.mayMatch(doc) {
+			best.offer(doc, score)
+		}
+	}
+}
+
+// around returns the documents with at least a score of their own, and those that get a share of it, each once.
+func (s *scores) around(hits []int32, least float32) []int32 {
 	marked, docs := s.scratch.marked, s.scratch.near[:0]
 	add := func(doc int32) {
 		if !marked[doc] {
@@ -127,6 +145,9 @@ func (s *scores) around(hits []int32) []int32 {
 		}
 	}
 	for _, doc := range hits {
+		if s.own[doc] < least {
+			continue
+		}
 		add(doc)
 		other := doc
 		for range s.after { // these are before it
@@ -177,11 +198,11 @@ func (t *top) reset(n int) { t.n, t.floor, t.list = n, 0, t.list[:0] }
 func (t *top) offer(doc int32, score float32) {
 	t.list = append(t.list, newScored(doc, score))
 	if len(t.list) >= 2*t.n {
-		t.floor = t.all()[t.n-1].score()
+		t.floor = t.all()[t.n-1].score() // the worst of them
 	}
 }
 
-// all returns the best; if there are n of them, the last one is the worst.
+// all returns the best in any order. If some were left out, the last one is the worst.
 func (t *top) all() []scored {
 	if len(t.list) > t.n {
 		selectGreatest(t.list, t.n)
