@@ -57,6 +57,14 @@ type sessionVectors struct {
 	vectors  vectors.Vectors
 }
 
+// extend returns the vectors, to which others may be added.
+func (v *sessionVectors) extend() vectors.Vectors {
+	if v.extended.Swap(true) {
+		return v.vectors.Newest(2 * maxVectors) // a copy
+	}
+	return v.vectors
+}
+
 // vectorMeta is the stored description of a companion's content.
 type vectorMeta struct {
 	Generation int64  `json:"life"`             // the session's version when the companion was created
@@ -179,10 +187,7 @@ func (t *turnContext) loadVectors(of embedded) (*sessionVectors, error) {
 	}
 	from := int64(1)
 	if cached != nil && cached.meta.Generation == next.meta.Generation && cached.version < next.version && next.version-cached.version < maxChangesPerGeneration {
-		next.vectors, from = cached.vectors, cached.last+1
-		if cached.extended.Swap(true) {
-			next.vectors = cached.vectors.Newest(2 * maxVectors) // a copy
-		}
+		next.vectors, from = cached.extend(), cached.last+1
 	}
 	for e, err := range backend.Entries(ctx, companion, store.Query{From: from, To: next.last}) {
 		if err != nil {
