@@ -279,7 +279,7 @@ func (c *Corpus) Remove(session int32, from, to int64) {
 			delete(c.last, session)
 		}
 		first, last = doc, max(last, doc)
-		c.dead[doc] = true
+		c.dead[doc], c.previous[doc], c.next[doc] = true, -1, -1
 		c.live--
 		c.total -= int64(c.lengths[doc])
 	}

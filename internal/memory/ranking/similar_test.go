@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 // TestScores_Best expects the best documents of a large corpus to be those of a comparison of all.
@@ -52,4 +54,40 @@ func TestScores_Best(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestScores_Of expects neighbors that are read in place to be those that are followed one by one, and only live
+// documents of a conversation to be neighbors.
+func TestScores_Of(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var c Corpus
+		seconds, next := int64(0), [2]int64{}
+		for range rapid.IntRange(1, 60).Draw(t, "operations") {
+			session := rapid.SampledFrom([]int32{0, 0, 0, 0, 0, 0, 1}).Draw(t, "session")
+			if rapid.IntRange(0, 9).Draw(t, "remove") == 0 {
+				from := rapid.Int64Range(0, next[session]).Draw(t, "from")
+				c.Remove(session, from, from+rapid.Int64Range(0, 2).Draw(t, "more"))
+				continue
+			}
+			next[session]++
+			seconds += rapid.SampledFrom([]int64{1, 1, 1, 1, 1, 1, 1, 1, 1, 4000}).Draw(t, "pause")
+			c.Add(Document{Session: session, Seq: next[session], Time: time.Unix(seconds, 0), Text: "a dog"})
+		}
+		r := &ranker{Corpus: &c, query: Query{}, named: []bool{false}, scratch: &scratch{marked: make([]bool, len(c.docs))}}
+		r.plain, r.stems, _ = queryTerms("dog")
+		s := r.byWords()
+		for doc := range int32(len(c.docs)) {
+			if got, want := s.of(doc), s.own[doc]+s.apart(doc)*s.damping(doc); !c.dead[doc] && got != want {
+				t.Fatalf("document %d: %v, want %v", doc, got, want)
+			}
+			other := c.next[doc]
+			if c.dead[doc] || other < 0 {
+				continue
+			}
+			if a, b := &c.docs[doc], &c.docs[other]; c.dead[other] || a.session != b.session || b.seconds-a.seconds > 3600 || c.previous[other] != doc {
+				t.Fatalf("document %d follows %d", other, doc)
+			}
+		}
+	})
 }
