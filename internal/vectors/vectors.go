@@ -86,8 +86,8 @@ func (v *Vectors) Nearest(query []float32, k int, match func(id int64) bool) []M
 	return matches[:min(k, len(matches))]
 }
 
-// IDs yields the ids of all vectors, in the order in which they were added.
-func (v *Vectors) IDs() iter.Seq[int64] { return slices.Values(v.id) }
+// IDs returns the ids of all vectors, in the order in which they were added. They must not be changed.
+func (v *Vectors) IDs() []int64 { return v.id }
 
 // Scores yields the ids of all vectors, in the order in which they were added, with their cosines. A query of another
 // length has none.

@@ -7,11 +7,9 @@ package wordvectors
 
 import (
 	"encoding/binary"
-	"hash/maphash"
 	"math"
 	"strings"
 	"sync"
-	"sync/atomic"
 )
 
 // Dimensions is the length of a vector.
@@ -20,9 +18,8 @@ const Dimensions = 64
 const (
 	rowBytes   = 4 + Dimensions/2 // a factor, and 4 bits for each dimension
 	maxTokens  = 1<<16 - 1
-	maxLetters = 64      // of a word that is divided into tokens
-	start      = "_"     // begins the first token of a word
-	recents    = 1 << 13 // words whose vectors are kept, 300 bytes each
+	maxLetters = 64  // of a word that is divided into tokens
+	start      = "_" // begins the first token of a word
 )
 
 // token is the number of a part of a word that has a vector.
@@ -32,8 +29,6 @@ type token uint16
 type Model struct {
 	numbers map[string]token // the lower, the sooner it is merged
 	rows    string
-	seed    maphash.Seed
-	recent  []atomic.Pointer[wordVector] // words that were asked for lately, by their hashes
 }
 
 // Vector is the vector of a word, or of the words of a text.
@@ -44,12 +39,6 @@ func (v *Vector) Add(word *Vector) {
 	for i, x := range word {
 		v[i] += x
 	}
-}
-
-// wordVector is a word with its vector.
-type wordVector struct {
-	word   string
-	vector Vector
 }
 
 // Default returns the model that is part of the program; one without words where there is none.
@@ -63,8 +52,7 @@ func parse(table string) *Model {
 		return &Model{}
 	}
 	names := table[4:][:binary.LittleEndian.Uint32([]byte(table[:4]))]
-	m := &Model{numbers: make(map[string]token, strings.Count(names, "\n")), rows: table[4+len(names):],
-		seed: maphash.MakeSeed(), recent: make([]atomic.Pointer[wordVector], recents)}
+	m := &Model{numbers: make(map[string]token, strings.Count(names, "\n")), rows: table[4+len(names):]}
 	for name := range strings.Lines(names) {
 		m.numbers[name[:len(name)-1]] = token(len(m.numbers))
 	}
@@ -74,28 +62,13 @@ func parse(table string) *Model {
 // Empty reports whether the model knows no words.
 func (m *Model) Empty() bool { return len(m.numbers) == 0 }
 
-// none is the vector of a word without one.
-//
-//nolint:gochecknoglobals // constant
-var none Vector
-
-// Word returns the vector of a word, as package words returns it, which must not be changed: the sum of
-// those of its parts that have one.
-func (m *Model) Word(word string) *Vector {
-	if m.Empty() {
-		return &none
-	}
-	place := &m.recent[maphash.String(m.seed, word)%recents]
-	if w := place.Load(); w != nil && w.word == word {
-		return &w.vector
-	}
-	w := &wordVector{word: strings.Clone(word)} // it may be a part of a long text
+// Word returns the vector of a word, as package words returns it: the sum of those of its parts that have one.
+func (m *Model) Word(word string) (v Vector) {
 	var buffer [16]token
 	for _, t := range m.tokens(buffer[:0], word) {
-		m.add(&w.vector, t)
+		m.add(&v, t)
 	}
-	place.Store(w)
-	return &w.vector
+	return v
 }
 
 // tokens appends the tokens of a word.

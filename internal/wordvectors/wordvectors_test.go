@@ -16,7 +16,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func vector(text string) []float32 {
 	var sum Vector
 	for w := range words.All(text) {
-		sum.Add(Default().Word(w.Term))
+		v := Default().Word(w.Term)
+		sum.Add(&v)
 	}
 	vectors.Normalize(sum[:])
 	return sum[:]

@@ -195,7 +195,12 @@ func (p *blockContent) text() string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString(p.heading())
+	heading, size := p.heading(), 0
+	for _, u := range p.units {
+		size += len(u.text) + 1
+	}
+	b.Grow(len(heading) + size)
+	b.WriteString(heading)
 	for _, u := range p.units {
 		if b.Len() > 0 {
 			b.WriteByte('\n')

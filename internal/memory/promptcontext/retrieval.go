@@ -91,6 +91,7 @@ type sourceMatch struct {
 // room is skipped.
 func (t *turnContext) quotes(matches []sourceMatch, x *wordIndex) (found []contextUnit, err error) {
 	read := map[textPlace]*memory.Entry{}
+	found = make([]contextUnit, 0, len(matches))
 	room := math.MaxInt
 	if t.source.retrieval.TopK == 0 {
 		room = maxRetrievedTokens
@@ -149,7 +150,7 @@ func passageOf(e *memory.Entry, part int) quotedPassage {
 
 // nextMatches returns the first matches, up to a number, that have room together as far as their sizes are known, and whose
 // texts are not.
-func nextMatches(matches []sourceMatch, known map[int]quotedPassage, room int) (next []sourceMatch) {
+func nextMatches(matches []sourceMatch, known []quotedPassage, room int) (next []sourceMatch) {
 	for _, match := range matches {
 		q := known[match.doc]
 		if q.tokens > room {

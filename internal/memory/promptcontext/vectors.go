@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/qtype-dev/qtype/internal/vectors"
 	"github.com/qtype-dev/qtype/memory"
@@ -47,12 +48,21 @@ func companionOf(key memory.Key) memory.Key {
 	return memory.Key{Memory: key.Memory + companionSuffix, Session: key.Session}
 }
 
-// sessionVectors is the content of a companion. It is immutable once it is published.
+// sessionVectors is the content of a companion. It is immutable once it is published; vectors may be added after its own.
 type sessionVectors struct {
-	version int64 // of the companion; 0 if there is none
-	last    int64 // position of its newest entry
-	meta    vectorMeta
-	vectors vectors.Vectors
+	extended atomic.Bool // the memory after its vectors is used
+	version  int64       // of the companion; 0 if there is none
+	last     int64       // position of its newest entry
+	meta     vectorMeta
+	vectors  vectors.Vectors
+}
+
+// extend returns the vectors, to which others may be added.
+func (v *sessionVectors) extend() vectors.Vectors {
+	if v.extended.Swap(true) {
+		return v.vectors.Newest(2 * maxVectors) // a copy
+	}
+	return v.vectors
 }
 
 // vectorMeta is the stored description of a companion's content.
@@ -177,7 +187,7 @@ func (t *turnContext) loadVectors(of embedded) (*sessionVectors, error) {
 	}
 	from := int64(1)
 	if cached != nil && cached.meta.Generation == next.meta.Generation && cached.version < next.version && next.version-cached.version < maxChangesPerGeneration {
-		next.vectors, from = cached.vectors.Newest(2*maxVectors), cached.last+1 // a copy: others may append too
+		next.vectors, from = cached.extend(), cached.last+1
 	}
 	for e, err := range backend.Entries(ctx, companion, store.Query{From: from, To: next.last}) {
 		if err != nil {

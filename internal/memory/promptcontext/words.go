@@ -63,13 +63,16 @@ func (c *wordCache) drop(key memory.Key) { _ = c.take(key) }
 type wordIndex struct {
 	corpus   ranking.Corpus
 	sessions map[string]*wordSession
-	keys     []memory.Key          // of sessions by number
-	quoted   map[int]quotedPassage // by document
-	bytes    int                   // of their texts
+	keys     []memory.Key    // of sessions by number
+	quoted   []quotedPassage // of each document
+	bytes    int             // of their texts
+
+	similar   []ranking.Similarity // of the last ranking; nil without a model
+	similarAt []int32              // 1 + where each document is in similar while a session is added, else 0
 }
 
 func newWordIndex() *wordIndex {
-	return &wordIndex{sessions: map[string]*wordSession{}, quoted: map[int]quotedPassage{}}
+	return &wordIndex{sessions: map[string]*wordSession{}}
 }
 
 // quotedPassage is a document as it is sent. Its message has not changed since: the documents of a session with
@@ -88,9 +91,8 @@ const (
 // keepQuote keeps a passage, so that the turns that send it do not read it.
 func (x *wordIndex) keepQuote(doc int, q quotedPassage) {
 	if x.bytes += len(q.text); x.bytes > maxIndexBytes {
-		for other, old := range x.quoted {
-			old.text = ""
-			x.quoted[other] = old
+		for other := range x.quoted {
+			x.quoted[other].text = ""
 		}
 		x.bytes = len(q.text)
 	}
@@ -149,8 +151,13 @@ func (x *wordIndex) add(s *wordSession, e *memory.Entry) {
 	if !isRetrieved(msg) || !x.corpus.Add(ranking.Document{Session: s.number, Seq: e.Seq, Time: e.Time, Name: msg.Name, Text: msg.Text()}) {
 		return
 	}
+	x.quoted = append(x.quoted, make([]quotedPassage, x.corpus.Next()-first)...)
 	for i, p := range ranking.Passages(msg.Text()) {
-		s.docs[ranking.Place{Seq: e.Seq, Part: i}] = first + i
+		place := ranking.Place{Seq: e.Seq, Part: i}
+		if _, again := s.docs[place]; again {
+			s.aligned = alignment{}
+		}
+		s.docs[place] = first + i
 		x.keepQuote(first+i, quotedPassage{text: quote(e, p), time: e.Time})
 	}
 }
@@ -216,17 +223,22 @@ func (t *turnContext) rank(question string, query []float32, stored *sessionVect
 		return t.rank(question, query, stored, others)
 	}
 	edits := map[string]store.Edits{s.Key().Session: head.State.Edits()}
-	similar := x.similar(nil, s.Key(), query, stored, head.State)
+	x.similar = x.similar[:0]
+	x.addSimilar(s.Key(), query, stored, head.State)
 	for _, o := range others {
 		edits[o.key.Session] = o.head.Head.State.Edits()
-		similar = x.similar(similar, o.key, query, o.stored, o.head.Head.State)
+		x.addSimilar(o.key, query, o.stored, o.head.Head.State)
 	}
-	var all []sourceMatch
-	q := ranking.Query{Text: question, Similar: similar, Limit: cmp.Or(t.source.retrieval.TopK, maxCandidates), MinScore: t.source.retrieval.MinScore, Now: s.Now()}
+	q := ranking.Query{Text: question, Similar: x.similar, Limit: cmp.Or(t.source.retrieval.TopK, maxCandidates), MinScore: t.source.retrieval.MinScore, Now: s.Now()}
+	if len(x.similar) == 0 {
+		q.Similar = nil // the vectors of words are compared
+	}
 	if head.State.Pinned != "" {
 		q.Match = func(doc int) bool { return !x.isPinned(doc, s.Key(), head.State) }
 	}
-	for _, r := range x.corpus.Rank(q) {
+	results := x.corpus.Rank(q)
+	all := make([]sourceMatch, 0, len(results))
+	for _, r := range results {
 		number, at := x.corpus.At(r.Doc)
 		match := sourceMatch{doc: r.Doc, seq: at.Seq, part: at.Part, key: x.keys[number]}
 		match.text = edits[match.key.Session].Current(at.Seq)
@@ -245,54 +257,62 @@ func (x *wordIndex) isPinned(doc int, key memory.Key, state store.State) bool {
 	return x.keys[number] == key && state.IsPinned(at.Seq)
 }
 
-// similar adds the similarities of the messages of a session. The vector of an edited message
+// addSimilar adds the similarities of the messages of a session. The vector of an edited message
 // is that of its newest text.
-func (x *wordIndex) similar(to []ranking.Similarity, key memory.Key, query []float32, stored *sessionVectors, state store.State) []ranking.Similarity {
+func (x *wordIndex) addSimilar(key memory.Key, query []float32, stored *sessionVectors, state store.State) {
 	if stored == nil {
-		return to
+		return
 	}
-	docs := x.sessions[key.Session].align(stored, state, x.corpus.Next())
-	at := make([]int32, x.corpus.Next()) // 1 + where each document is in to
-	row := 0
+	docs := x.sessions[key.Session].align(stored, state)
+	x.similarAt = append(x.similarAt, make([]int32, x.corpus.Next()-len(x.similarAt))...)
+	first, row := len(x.similar), 0
 	for _, score := range stored.vectors.Scores(query) {
 		doc := docs[row]
 		row++
 		switch {
 		case doc < 0:
-		case at[doc] > 0:
-			to[at[doc]-1].Score = max(to[at[doc]-1].Score, score)
+		case x.similarAt[doc] > 0:
+			one := &x.similar[x.similarAt[doc]-1]
+			one.Score = max(one.Score, score)
 		default:
-			to = append(to, ranking.Similarity{Doc: int(doc), Score: score})
-			at[doc] = int32(len(to))
+			x.similar = append(x.similar, ranking.Similarity{Doc: int(doc), Score: score})
+			x.similarAt[doc] = int32(len(x.similar))
 		}
 	}
-	return to
+	for _, one := range x.similar[first:] {
+		x.similarAt[one.Doc] = 0
+	}
 }
 
-// alignment is which documents of a session the vectors of its companion belong to; it is computed when one of them has changed.
+// alignment is which documents of a session the vectors of its companion belong to.
 type alignment struct {
-	vectors *sessionVectors
-	edited  string
-	next    int     // of the corpus
-	docs    []int32 // of each vector, -1 for none
+	ids    []int64 // of the vectors
+	edited string
+	docs   []int32 // of each vector, -1 for none
 }
 
-// align returns the document of each vector, -1 for none. Documents that were removed are found too.
-func (s *wordSession) align(stored *sessionVectors, state store.State, next int) []int32 {
-	a := &s.aligned
-	if a.vectors == stored && a.edited == state.Edited && a.next == next {
-		return a.docs
+// align returns the document of each vector, -1 for none. Documents that were removed are found too. It looks for those
+// of vectors that were added, or had none, since the last time.
+func (s *wordSession) align(stored *sessionVectors, state store.State) []int32 {
+	a, ids := &s.aligned, stored.vectors.IDs()
+	if known := len(a.ids); a.edited != state.Edited || known > len(ids) || !slices.Equal(a.ids, ids[:known]) {
+		*a = alignment{edited: state.Edited, docs: a.docs[:0]}
 	}
 	edits := state.Edits()
-	*a = alignment{stored, state.Edited, next, slices.Grow(a.docs[:0], stored.vectors.Len())}
-	for id := range stored.vectors.IDs() {
+	for i, id := range ids {
+		if i == len(a.docs) {
+			a.docs = append(a.docs, -1)
+		}
+		if a.docs[i] >= 0 {
+			continue
+		}
 		at := ranking.PlaceOf(id)
 		original := edits.Original(at.Seq)
 		doc, found := s.docs[ranking.Place{Seq: original, Part: at.Part}]
-		if !found || edits.Current(original) != at.Seq {
-			doc = -1
+		if found && edits.Current(original) == at.Seq {
+			a.docs[i] = int32(doc)
 		}
-		a.docs = append(a.docs, int32(doc))
 	}
+	a.ids = ids
 	return a.docs
 }

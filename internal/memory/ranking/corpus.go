@@ -31,15 +31,12 @@ type Document struct {
 
 // record is what a Corpus keeps of a document.
 type record struct {
-	session        int32
-	previous, next int32 // documents of the same session around it, -1 for none
-	author         int32 // index in authors
-	seq            int64
-	seconds        int64  // Unix time
-	part           uint16 // number of the passage in the message
-	length         uint16 // words
-	whole          uint16 // words of the message
-	dead           bool
+	session       int32
+	before, after int32 // documents of the same session around it, -1 for none
+	author        int32 // index in authors
+	seq           int64
+	seconds       int64  // Unix time
+	part          uint16 // number of the passage in the message
 }
 
 // A posting is the number of a document and how often a term occurs in it.
@@ -52,10 +49,17 @@ const (
 // Corpus is a set of messages. Methods that change it must not be called concurrently
 // with others. The zero value is empty.
 type Corpus struct {
-	docs     []record
+	docs           []record
+	lengths        []uint16 // of each document: words
+	wholes         []uint16 // words of its message
+	previous, next []int32  // its neighbors: the documents around it that are of the same conversation, -1 for none
+	inner          []bool   // whether the documents up to reach before and after it are its neighbors
+	dead           []bool
+	oldest         int // document that was not removed
+
 	live     int
 	total    int64            // of the lengths
-	forms    map[string]form  // words of a large corpus, up to maxForms
+	words    map[string]known // words of a large corpus, up to maxWords
 	ids      map[string]int32 // of terms
 	postings [][]uint32       // of each term, ascending
 	terms    []string
@@ -70,16 +74,15 @@ type Corpus struct {
 	meanings *vectors.Matrix // a vector of each document; nil without a model
 }
 
-// form is what is known of a word.
-type form struct {
-	term    int32
-	stop    bool
-	meaning *wordvectors.Vector
+// known is what is known of a word, and the number of its term.
+type known struct {
+	*form
+	term int32
 }
 
 const (
-	formsFrom = 1 << 13 // documents of a corpus that keeps what is known of its words
-	maxForms  = 1 << 15 // words that it keeps, with vectors of 300 bytes
+	wordsFrom = 1 << 13 // documents of a corpus that keeps what is known of its words
+	maxWords  = 1 << 15 // words that it keeps, with 350 bytes each
 )
 
 type author struct{ words []string }
@@ -121,7 +124,7 @@ func (c *Corpus) Add(d Document) bool {
 		return false
 	}
 	if c.ids == nil {
-		c.forms, c.ids, c.last, c.named = map[string]form{}, map[string]int32{}, map[int32]int32{}, map[string]int32{}
+		c.words, c.ids, c.last, c.named = map[string]known{}, map[string]int32{}, map[int32]int32{}, map[string]int32{}
 		c.prefixes, c.initials = map[string][]int32{}, map[byte][]int32{}
 		if !wordvectors.Default().Empty() {
 			c.meanings = vectors.NewMatrix(vectors.Int8, wordvectors.Dimensions)
@@ -130,57 +133,71 @@ func (c *Corpus) Add(d Document) bool {
 	first, whole := len(c.docs), 0
 	for i, p := range parts {
 		c.addPassage(&d, i, p)
-		whole += int(c.docs[first+i].length)
+		whole += int(c.lengths[first+i])
 	}
-	for i := first; i < len(c.docs); i++ {
-		c.docs[i].whole = uint16(min(whole, math.MaxUint16))
+	for range parts {
+		c.wholes = append(c.wholes, uint16(min(whole, math.MaxUint16)))
 	}
+	c.findInner(first, len(c.docs))
 	return true
 }
 
 func (c *Corpus) addPassage(d *Document, part int, p Passage) {
 	doc := int32(len(c.docs))
-	r := record{session: d.Session, previous: -1, next: -1, seq: d.Seq, part: uint16(part), seconds: d.Time.Unix(), author: c.author(d.Name)}
-	if previous, found := c.last[d.Session]; found {
-		r.previous, c.docs[previous].next = previous, doc
-	}
-	c.last[d.Session] = doc
+	r := record{session: d.Session, before: -1, after: -1, seq: d.Seq, part: uint16(part), seconds: d.Time.Unix(), author: c.author(d.Name)}
 	var meaning wordvectors.Vector
 	length := 0
 	for word := range passageWords(p) {
-		f := c.form(word)
+		f := c.word(word)
 		if !f.stop {
 			length++
 		}
 		c.addTerm(f.term, uint32(doc))
-		meaning.Add(f.meaning)
+		meaning.Add(&f.meaning)
 	}
-	r.length = uint16(min(length, math.MaxUint16))
 	if c.meanings != nil {
 		c.meanings.Append(meaning[:])
 	}
 	for _, word := range c.authors[r.author].words {
-		c.addTerm(c.form(word).term, uint32(doc))
+		c.addTerm(c.term(stem(word)), uint32(doc))
 	}
 	if len(c.docs) == 0 || r.seconds < c.first {
 		c.first = r.seconds
 	}
 	c.newest = max(c.newest, r.seconds)
 	c.docs = append(c.docs, r)
+	c.lengths = append(c.lengths, uint16(min(length, math.MaxUint16)))
+	c.previous, c.next, c.dead = append(c.previous, -1), append(c.next, -1), append(c.dead, false)
+	c.inner = append(c.inner, false)
+	if previous, found := c.last[d.Session]; found {
+		c.link(previous, doc)
+	}
+	c.last[d.Session] = doc
 	c.live++
-	c.total += int64(r.length)
+	c.total += int64(c.lengths[doc])
 }
 
-// form returns what is known of a word, whose term gets a number.
-func (c *Corpus) form(word string) form {
-	if f, known := c.forms[word]; known {
-		return f
+// link makes documents of a session follow each other. They are neighbors if they are of the same conversation.
+func (c *Corpus) link(before, after int32) {
+	a, b := &c.docs[before], &c.docs[after]
+	a.after, b.before = after, before
+	c.next[before], c.previous[after] = -1, -1
+	if apart := a.seconds - b.seconds; max(apart, -apart) <= int64(neighborsWithin/time.Second) {
+		c.next[before], c.previous[after] = after, before
 	}
-	f := form{term: c.term(stem(word)), stop: isStopWord(word), meaning: wordvectors.Default().Word(word)}
-	if len(c.docs) >= formsFrom && len(c.forms) < maxForms {
-		c.forms[strings.Clone(word)] = f // it may be a part of the text
+}
+
+// word returns what is known of a word, whose term gets a number.
+func (c *Corpus) word(word string) known {
+	if k, found := c.words[word]; found {
+		return k
 	}
-	return f
+	f := lexicon().form(word)
+	k := known{f, c.term(f.stem)}
+	if len(c.docs) >= wordsFrom && len(c.words) < maxWords {
+		c.words[f.word] = k
+	}
+	return k
 }
 
 // term returns the number of a term.
@@ -225,33 +242,52 @@ func (c *Corpus) author(name string) int32 {
 	return n
 }
 
+// findInner finds the inner documents near changed ones.
+func (c *Corpus) findInner(from, to int) {
+	for doc := max(from-reach, 0); doc < min(to+reach, len(c.docs)); doc++ {
+		c.inner[doc] = doc >= reach && doc+reach < len(c.docs)
+		for i := doc - reach; i < doc+reach && c.inner[doc]; i++ {
+			c.inner[doc] = c.next[i] == int32(i+1)
+		}
+	}
+}
+
 // Remove removes the documents of a session from a position up to another one.
 func (c *Corpus) Remove(session int32, from, to int64) {
 	doc, found := c.last[session]
 	if !found {
 		return
 	}
-	for ; doc >= 0; doc = c.docs[doc].previous {
+	first, last := doc, int32(-1) // of those that are removed
+	for ; doc >= 0; doc = c.docs[doc].before {
 		r := &c.docs[doc]
-		if r.seq < from || r.seq > to {
+		if r.seq < from {
+			break
+		}
+		if r.seq > to {
 			continue
 		}
-		if r.previous >= 0 {
-			c.docs[r.previous].next = r.next
-		}
 		switch {
-		case r.next >= 0:
-			c.docs[r.next].previous = r.previous
-		case r.previous >= 0:
-			c.last[session] = r.previous
+		case r.before >= 0 && r.after >= 0:
+			c.link(r.before, r.after)
+		case r.after >= 0:
+			c.docs[r.after].before, c.previous[r.after] = -1, -1
+		case r.before >= 0:
+			c.docs[r.before].after, c.next[r.before] = -1, -1
+			c.last[session] = r.before
 		default:
 			delete(c.last, session)
 		}
-		if !r.dead {
-			r.dead = true
-			c.live--
-			c.total -= int64(r.length)
-		}
+		first, last = doc, max(last, doc)
+		c.dead[doc], c.previous[doc], c.next[doc] = true, -1, -1
+		c.live--
+		c.total -= int64(c.lengths[doc])
+	}
+	if last >= 0 {
+		c.findInner(int(first), int(last)+1)
+	}
+	for c.oldest < len(c.docs) && c.dead[c.oldest] {
+		c.oldest++
 	}
 }
 
@@ -259,7 +295,7 @@ func (c *Corpus) Remove(session int32, from, to int64) {
 func (c *Corpus) Session(session int32) iter.Seq2[int, Place] {
 	return func(yield func(int, Place) bool) {
 		doc, found := c.last[session]
-		for ; found && doc >= 0; doc = c.docs[doc].previous {
+		for ; found && doc >= 0; doc = c.docs[doc].before {
 			if !yield(int(doc), Place{c.docs[doc].seq, int(c.docs[doc].part)}) {
 				return
 			}

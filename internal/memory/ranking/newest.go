@@ -1,7 +1,6 @@
 package ranking
 
 import (
-	"cmp"
 	"math/bits"
 	"slices"
 )
@@ -13,66 +12,89 @@ const (
 	replaced     = 0.4 // share of the score of a statement that one that replaces it has, and of the weight of its words
 )
 
-// putNewestFirst puts the newest first of documents that say the same of different times: what was said later replaces
-// what was said before.
-func (r *ranker) putNewestFirst(results []Result) {
+// statement is a result.
+type statement struct {
+	doc, author int32
+	seconds     int64
+	mask        uint64 // which terms of the query it has
+}
+
+// putNewestFirst returns the results, the best of which is the last of those given. Of documents that say the same of different
+// times it puts the newest first: what was said later replaces what was said before.
+func (r *ranker) putNewestFirst(ranked []scored) []Result {
+	results := make([]Result, len(ranked))
+	for i, one := range ranked {
+		results[len(ranked)-1-i] = Result{int(one.doc()), float64(one.score())}
+	}
 	last := r.query.Limit
 	if r.query.Whole {
 		last *= 2 // several passages of a message count once
 	}
-	last = min(last, mostOrdered)
+	last = min(last, mostOrdered, len(results))
 	share := aboutSame
 	if r.asksForCurrent() {
 		share = replaced
 	}
-	head := results
-	if last > 0 && last < len(results) {
-		least := share * results[last-1].Score
-		end, _ := slices.BinarySearchFunc(results, least, func(one Result, least float64) int { return cmp.Compare(least, one.Score) })
-		head = results[:max(end, last)]
+	if last > 0 {
+		all := r.statements(results, last, share)
+		r.order(all, results, last, share)
+		for i, s := range all { // the scores stay in order
+			results[i].Doc = int(s.doc)
+		}
 	}
-	masks := make([]uint64, len(head))
-	for i := range head {
-		masks[i] = r.scratch.masks[head[i].Doc]
+	return results
+}
+
+// statements returns the first results: some, and those with at least a share of the score of the last of these.
+func (r *ranker) statements(results []Result, last int, share float64) []statement {
+	all := r.scratch.statements[:0]
+	for i, one := range results {
+		if i >= last && one.Score < share*results[last-1].Score {
+			break
+		}
+		d := &r.docs[one.Doc]
+		all = append(all, statement{int32(one.Doc), d.author, d.seconds, r.scratch.masks[one.Doc]})
 	}
+	r.scratch.statements = all
+	return all
+}
+
+// order puts the newest statement before those that it replaces, for each of the first ones.
+func (r *ranker) order(all []statement, results []Result, last int, share float64) {
 	current := -1
 	if share == replaced {
-		current = slices.IndexFunc(masks, func(m uint64) bool { return m&r.names == r.names })
+		current = slices.IndexFunc(all, func(s statement) bool { return s.mask&r.names == r.names })
 	}
-	for i := range head[:min(last, len(head))] {
+	for i := range all[:last] {
 		least, same := aboutSame, r.sameWords
 		if i == current {
 			least, same = share, r.sameStatement
 		}
 		newest := i
-		for j := i + 1; j < len(head) && head[j].Score >= least*head[i].Score; j++ {
-			a, b := &r.docs[head[j].Doc], &r.docs[head[newest].Doc]
-			if a.author == b.author && a.seconds > b.seconds && same(head[i].Doc, head[j].Doc, masks[i], masks[j]) {
+		for j := i + 1; j < len(all) && results[j].Score >= least*results[i].Score; j++ {
+			if all[j].author == all[newest].author && all[j].seconds > all[newest].seconds && same(&all[i], &all[j]) {
 				newest = j
 			}
 		}
-		doc, mask := head[newest].Doc, masks[newest]
-		for k := newest; k > i; k-- { // the scores stay in order
-			head[k].Doc, masks[k] = head[k-1].Doc, masks[k-1]
-		}
-		head[i].Doc, masks[i] = doc, mask
+		moved := all[newest]
+		copy(all[i+1:newest+1], all[i:newest])
+		all[i] = moved
 	}
 }
 
 // sameWords reports whether documents have the same words of the query.
-func (r *ranker) sameWords(_, _ int, a, b uint64) bool {
-	return a == b && bits.OnesCount64(a) >= minSameWords
+func (r *ranker) sameWords(a, b *statement) bool {
+	return a.mask == b.mask && bits.OnesCount64(a.mask) >= minSameWords
 }
 
 // sameStatement reports whether two short documents, by an author whom the query names if it names one, have the same
 // names and numbers of the query and about the same of its words.
-func (r *ranker) sameStatement(one, other int, a, b uint64) bool {
-	if r.sameWords(one, other, a, b) {
+func (r *ranker) sameStatement(a, b *statement) bool {
+	if r.sameWords(a, b) {
 		return true
 	}
-	author := r.docs[one].author
-	return r.docs[one].whole <= dampedWords && r.docs[other].whole <= dampedWords && (r.named[author] || !slices.Contains(r.named, true)) &&
-		a&r.names == b&r.names && bits.OnesCount64(a&b) >= minSameWords && r.weight(a&b) >= replaced*max(r.weight(a), r.weight(b))
+	return r.wholes[a.doc] <= dampedWords && r.wholes[b.doc] <= dampedWords && (r.named[a.author] || !slices.Contains(r.named, true)) &&
+		a.mask&r.names == b.mask&r.names && bits.OnesCount64(a.mask&b.mask) >= minSameWords && r.weight(a.mask&b.mask) >= replaced*max(r.weight(a.mask), r.weight(b.mask))
 }
 
 // weight is the sum of the weights of terms of the query.

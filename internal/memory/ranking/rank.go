@@ -1,7 +1,6 @@
 package ranking
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -40,8 +39,8 @@ const (
 //
 //nolint:gochecknoglobals // constant tables
 var (
-	wordsBefore, wordsAfter = []float32{0.5, 0.3, 0.1}, []float32{0.4, 0.2, 0.1}
-	similarityAround        = []float32{0.1}
+	wordsBefore, wordsAfter = shares{0.5, 0.3, 0.1}, shares{0.4, 0.2, 0.1}
+	similarityAround        = shares{0.1}
 )
 
 // Similarity is the similarity of a document's vector with that of the query.
@@ -84,8 +83,7 @@ type ranker struct {
 // Rank returns the best documents, the best first; of equal ones the older first.
 func (c *Corpus) Rank(q Query) []Result {
 	r := &ranker{Corpus: c, query: q, scratch: scratches.Get().(*scratch)}
-	defer scratches.Put(r.scratch)
-	r.scratch.marked = zeros(r.scratch.marked, len(c.docs))
+	r.scratch.marked = grow(r.scratch.marked, len(c.docs))
 	r.plain, r.stems, r.names = queryTerms(q.Text)
 	r.named = make([]bool, len(c.authors))
 	for i, s := range c.authors {
@@ -101,14 +99,9 @@ func (c *Corpus) Rank(q Query) []Result {
 		now = time.Unix(c.newest, 0)
 	}
 	r.periods = periods(r.plain, now.UTC(), time.Unix(c.first, 0).UTC(), time.Unix(c.newest, 0).UTC())
-	results := r.combine()
-	slices.SortFunc(results, func(a, b Result) int {
-		if a.Score != b.Score {
-			return cmp.Compare(b.Score, a.Score)
-		}
-		return cmp.Compare(a.Doc, b.Doc)
-	})
-	r.putNewestFirst(results)
+	words, similar := r.byWords(), r.bySimilarity()
+	results := r.putNewestFirst(r.combine(words, similar))
+	r.scratch.release(words.hits)
 	if q.Whole {
 		results = c.bestOfMessages(results)
 	}
@@ -130,117 +123,51 @@ func (c *Corpus) bestOfMessages(results []Result) []Result {
 	})
 }
 
-// combine returns the documents of both rankings with their scores: the share of the query's
+// combine returns the documents of both rankings with their scores, the best last: the share of the query's
 // words that they have, by weight, and how far their similarity is above the mean of all.
-func (r *ranker) combine() []Result {
-	n := max(depth, 2*r.query.Limit)
-	words, similar, marked := r.byWords(), r.bySimilarity(), r.scratch.marked
-	results := make([]Result, 0, 2*n)
+func (r *ranker) combine(words, similar *scores) []scored {
+	n, marked, results := max(depth, r.query.Limit), r.scratch.marked, r.scratch.results[:0]
+	ideal, highest := max(r.ideal, math.SmallestNonzeroFloat32), similar.deviation*highDeviations
 	add := func(doc int32, byWords, bySimilarity float32) {
 		cosine := float64(bySimilarity)
-		score := wordsWeight * float64(byWords) / max(r.ideal, math.SmallestNonzeroFloat32)
+		score := wordsWeight * float64(byWords) / ideal
 		if r.query.Similar == nil && byWords == 0 && cosine < similar.mean+minDeviations*similar.deviation {
 			return // the meanings of words alone say little
 		}
 		if cosine != 0 {
-			score += similarityWeight * (max(cosine-similar.mean, 0)/(similar.deviation*highDeviations) + cosineShare*cosine)
+			score += similarityWeight * (max(cosine-similar.mean, 0)/highest + cosineShare*cosine)
 		}
-		if score > 0 && score >= r.query.MinScore {
-			results = append(results, Result{int(doc), score})
+		if score := float32(score); score > 0 && float64(score) >= r.query.MinScore {
+			results = append(results, newScored(doc, score))
 		}
 	}
-	byWords, bySimilarity := words.best(n), similar.best(n)
+	byWords, bySimilarity := words.bestOf(n, &r.scratch.best[0]), similar.bestOf(n, &r.scratch.best[1])
 	for _, one := range byWords {
-		marked[one.ID] = true
-		add(int32(one.ID), one.Score, similar.of(int32(one.ID)))
+		marked[one.doc()] = true
+		add(one.doc(), one.score(), similar.of(one.doc()))
 	}
 	for _, one := range bySimilarity {
-		if !marked[one.ID] {
-			add(int32(one.ID), words.of(int32(one.ID)), one.Score)
+		if !marked[one.doc()] {
+			add(one.doc(), words.of(one.doc()), one.score())
 		}
 	}
+	for _, one := range byWords {
+		marked[one.doc()] = false
+	}
+	slices.Sort(results)
+	r.scratch.results = results
 	return results
 }
 
-// byWords scores the documents by the words of the query.
-func (r *ranker) byWords() *scores {
-	r.scratch.own, r.scratch.masks = zeros(r.scratch.own, len(r.docs)), zeros(r.scratch.masks, len(r.docs))
-	own, masks := r.scratch.own, r.scratch.masks
-	for length := range r.scratch.norms {
-		r.scratch.norms[length] = r.norm(length)
-	}
-	for number, term := range r.stems {
-		ids := r.find(term)
-		most, bit := 0.0, uint64(1)<<number
-		if len(ids) == 0 {
-			most = math.Log(1 + float64(r.live))
-		}
-		for _, id := range ids {
-			list := r.postings[id]
-			with := float64(r.having(list))
-			weight := math.Log(1 + (float64(r.live)-with+0.5)/(with+0.5))
-			most = max(most, weight)
-			for _, p := range list {
-				doc, count := int32(p>>countBits), float64(p&maxCount)
-				d := &r.docs[doc]
-				if d.dead {
-					continue
-				}
-				masks[doc] |= bit
-				var norm float64
-				if n := int(d.length); n < len(r.scratch.norms) {
-					norm = r.scratch.norms[n]
-				} else {
-					norm = r.norm(n)
-				}
-				own[doc] += float32(weight * count * (saturation + 1) / (count + norm))
-			}
-		}
-		for _, id := range r.forms(term, ids) {
-			for _, p := range r.postings[id] {
-				if doc := int32(p >> countBits); !r.docs[doc].dead && masks[doc]&bit == 0 {
-					masks[doc] |= bit
-					own[doc] += float32(formShare * most)
-				}
-			}
-		}
-		r.ideal += most
-		r.weights = append(r.weights, most)
-	}
-	if len(r.periods) > 0 || slices.Contains(r.named, true) {
-		for doc, score := range own {
-			if score > 0 {
-				own[doc] *= (1 + r.boost(int32(doc), namedAuthor, 0)) * (1 + r.boost(int32(doc), 0, mentionedTime))
-			}
-		}
-	}
-	return &scores{ranker: r, own: own, before: wordsBefore, after: wordsAfter}
-}
-
-// norm returns how much a document of a number of words needs of a word for half of its weight.
-func (r *ranker) norm(length int) float64 {
-	average := float64(r.total) / float64(max(r.live, 1))
-	return saturation * (1 - lengthShare + lengthShare*float64(length)/max(average, 1))
-}
-
-// having returns how many documents have a term.
-func (r *ranker) having(list []uint32) int {
-	if r.Dead() == 0 {
-		return len(list)
-	}
-	n := 0
-	for _, p := range list {
-		if !r.docs[p>>countBits].dead {
-			n++
-		}
-	}
-	return n
+// has reports whether a document has a term.
+func (r *ranker) has(id int32) bool {
+	return slices.ContainsFunc(r.kept(id), func(p uint32) bool { return !r.dead[p>>countBits] })
 }
 
 // find returns the number of a term; if no document has it, the numbers of terms that it
 // begins, that are other forms of it, or of which it is a misspelling.
 func (r *ranker) find(term string) []int32 {
-	if id, known := r.ids[term]; known && r.having(r.postings[id]) > 0 {
+	if id, known := r.ids[term]; known && r.has(id) {
 		return []int32{id}
 	}
 	if len(term) < minUnknown {
@@ -248,7 +175,7 @@ func (r *ranker) find(term string) []int32 {
 	}
 	var variants []string
 	add := func(id int32) {
-		if t := r.terms[id]; isVariant(t, term) && r.having(r.postings[id]) > 0 {
+		if t := r.terms[id]; isVariant(t, term) && r.has(id) {
 			variants = append(variants, t)
 		}
 	}
@@ -328,26 +255,15 @@ func (r *ranker) boost(doc int32, named, dated float32) (gain float32) {
 	if r.named[d.author] {
 		gain += named
 	}
-	at := time.Unix(d.seconds, 0)
-	if slices.ContainsFunc(r.periods, func(p period) bool { return !at.Before(p.from) && at.Before(p.to) }) {
-		gain += dated
+	for i := range r.periods {
+		if p := &r.periods[i]; d.seconds >= p.from.Unix() && d.seconds < p.to.Unix() {
+			return gain + dated
+		}
 	}
 	return gain
 }
 
 // damping is the share of a neighbor's score that a message gets: long ones less.
 func (r *ranker) damping(doc int32) float32 {
-	return min(1, dampedWords/float32(max(r.docs[doc].whole, 1)))
-}
-
-// neighbor returns a document if it belongs to the same conversation as doc, else -1.
-func (r *ranker) neighbor(doc, other int32) int32 {
-	if other < 0 {
-		return -1
-	}
-	apart := r.docs[doc].seconds - r.docs[other].seconds
-	if max(apart, -apart) > int64(neighborsWithin/time.Second) {
-		return -1
-	}
-	return other
+	return min(1, dampedWords/float32(max(r.wholes[doc], 1)))
 }

@@ -2,14 +2,15 @@ package ranking
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/qtype-dev/qtype/internal/wordvectors"
 )
 
-// maxSample is the number of documents from which the distribution of similarities is computed.
-const maxSample = 2048
+const (
+	maxSample  = 2048          // documents from which the distribution of similarities is computed
+	sampleStep = 2_654_435_769 // 2³² times the golden ratio: multiples of it are spread evenly
+)
 
 // bySimilarity scores the documents by their vectors, those of an embedding model or else of their words.
 func (r *ranker) bySimilarity() *scores {
@@ -17,12 +18,18 @@ func (r *ranker) bySimilarity() *scores {
 	if r.query.Similar == nil && r.meanings != nil {
 		s.own = r.cosines()
 	} else {
-		r.scratch.similar = zeros(r.scratch.similar, len(r.docs))
+		r.scratch.similar = grow(r.scratch.similar, len(r.docs))
 		s.own = r.scratch.similar
+		clear(s.own)
 		for _, one := range r.query.Similar {
-			if doc := int32(one.Doc); !r.docs[doc].dead {
+			if doc := int32(one.Doc); !r.dead[doc] {
 				s.own[doc] = one.Score + r.boost(doc, namedSimilarity, datedSimilarity)
 			}
+		}
+	}
+	for _, score := range s.own {
+		if score > s.most {
+			s.most = score
 		}
 	}
 	s.measure()
@@ -32,10 +39,11 @@ func (r *ranker) bySimilarity() *scores {
 // cosines returns the similarity of each document with the query.
 func (r *ranker) cosines() []float32 {
 	var meaning wordvectors.Vector
+	known := lexicon()
 	for _, word := range r.plain {
-		meaning.Add(wordvectors.Default().Word(word))
+		meaning.Add(&known.form(word).meaning)
 	}
-	r.scratch.similar = zeros(r.scratch.similar, len(r.docs))
+	r.scratch.similar = grow(r.scratch.similar, len(r.docs))
 	out := r.scratch.similar
 	r.meanings.Scan(r.meanings.NewQuery(meaning[:]), func(first int, cosines []float32) { copy(out[first:], cosines) })
 	if len(r.periods) > 0 || slices.Contains(r.named, true) {
@@ -49,12 +57,12 @@ func (r *ranker) cosines() []float32 {
 // measure computes the mean and the standard deviation of up to maxSample scores of documents with a vector.
 func (s *scores) measure() {
 	var sum, squares, n float64
-	random := rand.New(rand.NewPCG(1, 2)) // the same documents for the same query
-	for doc := range min(len(s.docs), maxSample) {
-		if len(s.docs) > maxSample {
-			doc = random.IntN(len(s.docs))
+	for i := range min(len(s.docs), maxSample) {
+		doc := i
+		if len(s.docs) > maxSample { // about evenly spread, and the same for the same query
+			doc = int(uint64(uint32(i)*sampleStep) * uint64(len(s.docs)) >> 32)
 		}
-		if s.own[doc] == 0 || s.docs[doc].dead {
+		if s.own[doc] == 0 || s.dead[doc] {
 			continue
 		}
 		x := float64(s.of(int32(doc)))
