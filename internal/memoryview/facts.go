@@ -108,7 +108,7 @@ func (v *View) fact(f FactJSON) error {
 		if i == len(f.Versions)-1 {
 			fmt.Fprintf(&b, "     %s\n", factSource(version))
 		} else {
-			fmt.Fprintf(&b, "     until %s: %s, %s\n", f.Versions[i].Until.Local().Format(time.DateTime), terminal.Clean(version.Text), factSource(version))
+			fmt.Fprintf(&b, "     before: %s, %s, until %s\n", terminal.Clean(version.Text), factSource(version), f.Versions[i].Until.Local().Format(time.DateTime))
 		}
 	}
 	_, err := v.Out.Write([]byte(b.String()))
