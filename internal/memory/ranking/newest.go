@@ -10,6 +10,7 @@ const (
 	aboutSame    = 0.9 // share of a score that is about the same
 	minSameWords = 2
 	mostOrdered  = 50  // results that are put in order
+	maxNewer     = 2   // statements that come before one that they may have replaced
 	replaced     = 0.4 // share of the score of a statement that one that replaces it has, and of the weight of its words
 )
 
@@ -35,14 +36,14 @@ func (r *ranker) putNewestFirst(results []Result) {
 	for i := range head {
 		masks[i] = r.scratch.masks[head[i].Doc]
 	}
-	current := -1
+	current, newer := -1, 0
 	if share == replaced {
-		current = slices.IndexFunc(masks, func(m uint64) bool { return m&r.names == r.names })
+		current, newer = r.statement(head[:min(last, len(head))], masks)
 	}
 	for i := range head[:min(last, len(head))] {
 		least, same := aboutSame, r.sameWords
-		if i == current {
-			least, same = share, r.sameStatement
+		if head[i].Doc == current && newer > 0 {
+			least, same, newer = share, r.sameStatement, newer-1
 		}
 		newest := i
 		for j := i + 1; j < len(head) && head[j].Score >= least*head[i].Score; j++ {
@@ -57,6 +58,21 @@ func (r *ranker) putNewestFirst(results []Result) {
 		}
 		head[i].Doc, masks[i] = doc, mask
 	}
+}
+
+// statement returns the result that says most of what the query asks for: of the short ones with all its names and numbers
+// the one with most of its words, by weight; if it has none, the first result. newer is how many results may come before it.
+func (r *ranker) statement(results []Result, masks []uint64) (doc, newer int) {
+	if r.names == 0 && len(results) > 0 {
+		return results[0].Doc, 1
+	}
+	doc, most := -1, 0.0
+	for i := range results {
+		if weight := r.weight(masks[i]); masks[i]&r.names == r.names && weight > most && r.docs[results[i].Doc].whole <= dampedWords {
+			doc, most = results[i].Doc, weight
+		}
+	}
+	return doc, maxNewer
 }
 
 // sameWords reports whether documents have the same words of the query.
