@@ -291,3 +291,13 @@ func TestRank_CurrentStatement(t *testing.T) {
 		t.Errorf("the order is %v", found)
 	}
 }
+
+// TestRank_When: a question for a time finds the message that names one first.
+func TestRank_When(t *testing.T) {
+	c := corpusOf("Ann: the camping trip with the kids was great fun", "Bob: nice", "Ann: we went on a camping trip last week with all the kids", "Bob: nice")
+	for query, want := range map[string]int{"When was the camping trip with the kids?": 2, "How was the camping trip with the kids?": 0} {
+		if got := c.Rank(Query{Text: query, Limit: 1})[0].Doc; got != want {
+			t.Errorf("%s: document %d, want %d", query, got, want)
+		}
+	}
+}
