@@ -206,7 +206,7 @@ func (*RetrievalBlock) contextBlock() {}
 // BlockScope is the scope.
 func (b *RetrievalBlock) BlockScope() Scope { return b.Scope }
 
-// FactsBlock is what users stated in messages that left the window or in earlier sessions, extracted by a model. Each fact has its source message, and is updated or deleted when a later message states so.
+// FactsBlock is what users stated in messages that left the window or in earlier sessions, extracted by a model. Each fact has its source message, and is updated or deleted when a later message states so; what held before stays, with its dates.
 type FactsBlock struct {
 	Positioned
 	// Model is the id of the chat model that extracts the facts.
@@ -215,7 +215,9 @@ type FactsBlock struct {
 	Scope Scope `yaml:"scope" default:"user" validate:"oneof=session user"`
 	// MaxFacts is the maximum number of facts; beyond it the facts that were changed least recently are removed.
 	MaxFacts int `yaml:"max_facts" default:"100" validate:"gt=0"`
-	// TopK is the maximum number of facts that a call sends: the most relevant ones for the newest user message, which they precede. Without it all facts follow the system message.
+	// MaxTokens is the maximum length of the facts that a call sends. If all fit, they follow the system message; else the most relevant ones precede the newest user message.
+	MaxTokens int `yaml:"max_tokens" default:"2000" validate:"gt=0"`
+	// TopK is the maximum number of facts that a call sends, in addition to max_tokens.
 	TopK int `yaml:"top_k" validate:"gt=0"`
 	// Instructions are the prompt for extracting facts; they replace the default ones.
 	Instructions string `yaml:"instructions" verbatim:"true"`

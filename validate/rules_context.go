@@ -68,6 +68,8 @@ func longSummary() rule {
 				most = b.MaxTokens
 			case *spec.ObservationsBlock:
 				what, most = "log of observations", b.MaxTokens
+			case *spec.FactsBlock:
+				what, most = "list of facts", b.MaxTokens
 			}
 			if float64(most) > share {
 				p.list.Add(p.reportAt(placeOf(block, "max_tokens", "type"), "the %s can have %d tokens, but the context of memory %q has room for %.0f", what, most, m.ID, share).

@@ -57,7 +57,7 @@ var blockBuilders = sync.OnceValue(func() map[reflect.Type]blockBuilder {
 		return promptcontext.Block{Kind: promptcontext.Retrieval, Priority: b.Priority, Scope: memory.Scope(b.Scope), TopK: b.TopK, MinScore: b.MinScore, Embedder: m.embedder(b)}
 	})
 	addBlock(table, func(b *spec.FactsBlock, m Models) promptcontext.Block {
-		return promptcontext.Block{Kind: promptcontext.Facts, Priority: b.Priority, Scope: memory.Scope(b.Scope), MaxFacts: b.MaxFacts, TopK: b.TopK,
+		return promptcontext.Block{Kind: promptcontext.Facts, Priority: b.Priority, Scope: memory.Scope(b.Scope), MaxFacts: b.MaxFacts, MaxTokens: b.MaxTokens, TopK: b.TopK,
 			Instructions: b.Instructions, InputTokens: m.InputTokens(b.Model.To, b.MaxFacts*tokensOfFact), Extractor: m.Chat(&b.Model)}
 	})
 	addBlock(table, func(b *spec.ObservationsBlock, m Models) promptcontext.Block {

@@ -23,6 +23,14 @@ type FactJSON struct {
 	Session string `json:"session,omitempty"`
 	Text    string `json:"text"` // the current text
 	promptcontext.Fact
+	Versions []FactVersionJSON `json:"versions"` // the current one is the last
+}
+
+// FactVersionJSON is a text of a fact as JSON.
+type FactVersionJSON struct {
+	promptcontext.FactVersion
+	From  time.Time `json:"from"`           // since when it holds, or held: when it was stated
+	Until time.Time `json:"until,omitzero"` // when it was replaced or deleted; none for the text that holds
 }
 
 // Facts writes the facts of a session, or of a user and of all sessions of the user, with
@@ -66,7 +74,11 @@ func (v *View) factsOf(ctx context.Context, m Memory, session string) (int, erro
 		}
 	}
 	for i := range facts {
-		one.Fact, one.Text = facts[i], facts[i].Text()
+		one.Fact, one.Text, one.Versions = facts[i], facts[i].Text(), nil
+		for n, v := range facts[i].Versions {
+			from, until := facts[i].Held(n)
+			one.Versions = append(one.Versions, FactVersionJSON{v, from, until})
+		}
 		if err := v.fact(one); err != nil {
 			return i, err
 		}
@@ -92,11 +104,11 @@ func (v *View) fact(f FactJSON) error {
 		fmt.Fprintf(&b, "     deleted %s\n", factSource(f.Deleted))
 	}
 	for i := len(f.Versions) - 1; i >= 0; i-- {
-		version := &f.Versions[i]
+		version := &f.Versions[i].FactVersion
 		if i == len(f.Versions)-1 {
 			fmt.Fprintf(&b, "     %s\n", factSource(version))
 		} else {
-			fmt.Fprintf(&b, "     before: %s, %s\n", terminal.Clean(version.Text), factSource(version))
+			fmt.Fprintf(&b, "     before: %s, %s, until %s\n", terminal.Clean(version.Text), factSource(version), f.Versions[i].Until.Local().Format(time.DateTime))
 		}
 	}
 	_, err := v.Out.Write([]byte(b.String()))

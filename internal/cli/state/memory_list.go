@@ -120,7 +120,7 @@ func newMemorySearch(s *cli.Streams) *cobra.Command {
 func newFacts(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "facts", "Show, add, edit or delete what a memory knows of a user", withSession|withFormat)
 	r.cmd.Long = `Shows the facts that a model extracted from the messages of a user, those that no
-longer hold included, each with the message that states it and its former texts.
+longer hold included, each with the message that states it, its former texts and when they held.
 With --add, --edit or --delete, changes them; a model cannot add a fact again that
 was deleted this way.`
 	r.cmd.Example = `  qtype memory facts app.qtype.yaml --user ada --yes

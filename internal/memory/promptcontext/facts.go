@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/qtype-dev/qtype/internal/memory/ranking"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
@@ -72,7 +71,7 @@ const (
 // Fact is something that a user stated.
 type Fact struct {
 	ID       string        `json:"id"`                // unique in its list, such as f3
-	Versions []FactVersion `json:"versions"`          // the current one is the last
+	Versions []FactVersion `json:"versions"`          // in the order in which they were stated; the current one is the last
 	Deleted  *FactVersion  `json:"deleted,omitempty"` // why it no longer holds; without a text
 }
 
@@ -91,6 +90,31 @@ type FactVersion struct {
 // Text returns the current text.
 func (f *Fact) Text() string { return f.Versions[len(f.Versions)-1].Text }
 
+// Held returns from when until when a version held: from its message, or the change of a person, until that of the next
+// version or of the deletion. until is zero for a version that holds.
+func (f *Fact) Held(version int) (from, until time.Time) {
+	switch {
+	case version+1 < len(f.Versions):
+		until = f.Versions[version+1].from()
+	case f.Deleted != nil:
+		until = f.Deleted.from()
+	}
+	return f.Versions[version].from(), until
+}
+
+// from returns when a text was stated, or when a person wrote it.
+func (v *FactVersion) from() time.Time {
+	if v.Stated.IsZero() {
+		return v.Time
+	}
+	return v.Stated
+}
+
+// sort puts the versions into the order in which they were stated: messages of several sessions are not read in their order.
+func (f *Fact) sort() {
+	slices.SortStableFunc(f.Versions, func(a, b FactVersion) int { return a.from().Compare(b.from()) })
+}
+
 // factState is the stored form of a list of facts.
 type factState struct {
 	Facts    []Fact `json:"facts"` // in the order in which they were added
@@ -104,6 +128,9 @@ func factsOf(h memory.Head) factState {
 		return factState{}
 	}
 	s.Facts = slices.DeleteFunc(s.Facts, func(f Fact) bool { return len(f.Versions) == 0 })
+	for i := range s.Facts {
+		s.Facts[i].sort()
+	}
 	return s
 }
 
@@ -217,6 +244,9 @@ func (s *factState) change(c FactChange, v FactVersion) (problem string) {
 	}
 	f := &s.Facts[i]
 	if c.Op == DeleteFact {
+		if current, _ := f.Held(len(f.Versions) - 1); v.from().Before(current) {
+			return fmt.Sprintf("%s was stated after the message that deletes it", f.ID)
+		}
 		v.Text = ""
 		f.Deleted = &v
 		return ""
@@ -225,6 +255,7 @@ func (s *factState) change(c FactChange, v FactVersion) (problem string) {
 		return fmt.Sprintf("%s has this text already", f.ID)
 	}
 	f.Versions = append(f.Versions, v)
+	f.sort()
 	f.Versions = f.Versions[max(len(f.Versions)-maxFactVersions, 0):]
 	return ""
 }
@@ -279,55 +310,6 @@ func quoted(text string) string {
 }
 
 func singleSpaced(text string) string { return strings.Join(strings.Fields(text), " ") }
-
-// factUnits returns a line for each fact. The one that was changed least recently is cut first.
-func factUnits(facts []Fact) []contextUnit {
-	byAge := slices.Clone(facts)
-	slices.SortStableFunc(byAge, func(a, b Fact) int { return b.changed().Compare(a.changed()) })
-	units := make([]contextUnit, 0, len(facts))
-	for _, f := range facts {
-		rank := slices.IndexFunc(byAge, func(o Fact) bool { return o.ID == f.ID })
-		line := "- " + f.Text()
-		if stated := f.Versions[len(f.Versions)-1].Stated; !stated.IsZero() {
-			line += " (" + stated.Format(time.DateOnly) + ")"
-		}
-		units = append(units, contextUnit{text: line, rank: rank})
-	}
-	return units
-}
-
-// relevantFacts returns the facts that are most relevant for the newest user message, in their order; all for 0. Where fewer
-// have something in common with it, those that were changed last are added.
-func (t *turnContext) relevantFacts(facts []Fact, most int) []Fact {
-	question := t.session.NewestUser()
-	if most == 0 || len(facts) <= most || question == nil {
-		return facts
-	}
-	var c ranking.Corpus
-	byAge := make([]int, len(facts))
-	for i := range facts {
-		byAge[i] = i
-		c.Add(ranking.Document{Session: int32(i), Time: facts[i].changed(), Text: facts[i].Text()}) // in sessions of their own: they have no neighbors
-	}
-	slices.SortStableFunc(byAge, func(a, b int) int { return facts[b].changed().Compare(facts[a].changed()) })
-	chosen := map[int]bool{}
-	for _, r := range c.Rank(ranking.Query{Text: question.Text(), Limit: most, Whole: true, Now: t.session.Now()}) {
-		number, _ := c.At(r.Doc)
-		chosen[int(number)] = true
-	}
-	for _, i := range byAge {
-		if len(chosen) < most {
-			chosen[i] = true
-		}
-	}
-	var relevant []Fact
-	for i := range facts {
-		if chosen[i] {
-			relevant = append(relevant, facts[i])
-		}
-	}
-	return relevant
-}
 
 // readFacts reads the current facts.
 func (t *turnContext) readFacts() error {

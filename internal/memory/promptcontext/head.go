@@ -58,17 +58,20 @@ func (t *turnContext) keepHead(p *blockContent, sent []*memory.Entry) *blockCont
 	p.latest = digest(full)
 	known, found := head.Blocks[p.block.Kind]
 	if !found || head.First != sent[0].Message.ID {
+		if p.best {
+			p.latest = "" // the system message has nothing of it
+		}
 		return nil
 	}
-	latest := p.latest
-	p.latest, p.units = known.Latest, lineUnits(known.Sent)
+	latest, best := p.latest, p.best
+	p.latest, p.units, p.best = known.Latest, lineUnits(known.Sent), false
 	if before := t.last(p.block, true); before != nil { // it stays in all calls of the turn
-		return &blockContent{block: p.block, behind: true, units: before.all, latest: before.latest, through: before.through}
+		return &blockContent{block: p.block, behind: true, best: before.best, units: before.all, latest: before.latest, through: before.through}
 	}
 	if latest == known.Latest || len(full) == 0 {
 		return nil
 	}
-	return &blockContent{block: p.block, behind: true, units: full, latest: latest, through: p.through}
+	return &blockContent{block: p.block, behind: true, best: best, units: full, latest: latest, through: p.through}
 }
 
 // last returns a part of the last call of the turn, nil for none.

@@ -50,7 +50,7 @@ type Block struct {
 	Text string // pinned: the text
 
 	Summarizer   Summarizer // summary: writes it; required
-	MaxTokens    int        // summary, observations: the maximal size; 0: 2,000
+	MaxTokens    int        // summary, observations, facts: the maximal size; 0: 2,000
 	Instructions string     // summary: how to write it; empty: DefaultInstructions
 	InputTokens  int        // summary: the most tokens of messages in one call, more follow with the next; 0: 16,000
 
@@ -191,6 +191,7 @@ type turnContext struct {
 	variables map[memory.Scope][]memory.Variable // of each scope with a block, the one that was set last at the end
 	summary   summaryState
 	facts     factState
+	choice    factChoice
 	log       logState
 	question  string // the id of the user message that retrieved are for
 	retrieved []contextUnit

@@ -370,9 +370,9 @@ func TestFacts_TopK(t *testing.T) {
 		testkit.Must(t, err)
 	}
 	for question, want := range map[string]string{
-		"What is my dog called?":         "- The user's dog is called Otto.\n- The user works at a bakery.\n",
-		"Do I live in Rome with my dog?": "- The user lives in Rome.\n- The user's dog is called Otto.\n",
-		"So what?":                       "- The user drinks tea.\n- The user works at a bakery.\n",
+		"What is my dog called?":         "- The user works at a bakery.\n- The user's dog is called Otto.\n",
+		"Do I live in Rome with my dog?": "- The user's dog is called Otto.\n- The user lives in Rome.\n",
+		"So what?":                       "- The user works at a bakery.\n- The user drinks tea.\n",
 	} {
 		sent := say(t, m, "ada/"+question, question, "Well.")
 		facts, asked := strings.Index(sent, want), strings.LastIndex(sent, question)

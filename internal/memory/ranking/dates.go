@@ -173,3 +173,33 @@ func number(text string) int {
 	}
 	return -1
 }
+
+// asksWhen reports whether the query asks for a time, in English.
+func (r *ranker) asksWhen() bool { return len(r.plain) > 0 && r.plain[0] == "when" }
+
+// timeWords are words of messages that say when something is, or was.
+const timeWords = "yesterday today tomorrow tonight last next ago week weekend month year since recently " +
+	"monday tuesday wednesday thursday friday saturday sunday " +
+	"january february march april june july august september october november december"
+
+// raiseTimes raises the scores of short documents that name a time.
+func (r *ranker) raiseTimes(own []float32) {
+	marked := r.scratch.marked
+	var raised []int32
+	for word := range strings.FieldsSeq(timeWords) {
+		id, known := r.ids[stem(word)]
+		if !known {
+			continue
+		}
+		for _, p := range r.kept(id) {
+			if doc := int32(p >> countBits); own[doc] > 0 && !marked[doc] && r.wholes[doc] <= dampedWords {
+				own[doc] *= 1 + namedTime
+				marked[doc] = true
+				raised = append(raised, doc)
+			}
+		}
+	}
+	for _, doc := range raised {
+		marked[doc] = false
+	}
+}

@@ -9,6 +9,7 @@ const (
 	aboutSame    = 0.9 // share of a score that is about the same
 	minSameWords = 2
 	mostOrdered  = 50  // results that are put in order
+	maxNewer     = 2   // statements that come before one that they may have replaced
 	replaced     = 0.4 // share of the score of a statement that one that replaces it has, and of the weight of its words
 )
 
@@ -61,14 +62,14 @@ func (r *ranker) statements(results []Result, last int, share float64) []stateme
 
 // order puts the newest statement before those that it replaces, for each of the first ones.
 func (r *ranker) order(all []statement, results []Result, last int, share float64) {
-	current := -1
+	current, newer := int32(-1), 0
 	if share == replaced {
-		current = slices.IndexFunc(all, func(s statement) bool { return s.mask&r.names == r.names })
+		current, newer = r.current(all[:last])
 	}
 	for i := range all[:last] {
 		least, same := aboutSame, r.sameWords
-		if i == current {
-			least, same = share, r.sameStatement
+		if all[i].doc == current && newer > 0 {
+			least, same, newer = share, r.sameStatement, newer-1
 		}
 		newest := i
 		for j := i + 1; j < len(all) && results[j].Score >= least*results[i].Score; j++ {
@@ -80,6 +81,21 @@ func (r *ranker) order(all []statement, results []Result, last int, share float6
 		copy(all[i+1:newest+1], all[i:newest])
 		all[i] = moved
 	}
+}
+
+// current returns the document that says most of what the query asks for: of the short ones with all its names and numbers
+// the one with most of its words, by weight; if the query has none, the first one. newer is how many documents may come before it.
+func (r *ranker) current(all []statement) (doc int32, newer int) {
+	if r.names == 0 {
+		return all[0].doc, 1
+	}
+	doc, most := int32(-1), 0.0
+	for _, s := range all {
+		if weight := r.weight(s.mask); s.mask&r.names == r.names && weight > most && r.wholes[s.doc] <= dampedWords {
+			doc, most = s.doc, weight
+		}
+	}
+	return doc, maxNewer
 }
 
 // sameWords reports whether documents have the same words of the query.

@@ -15,6 +15,7 @@ const (
 
 	namedAuthor      = 0.6  // share that a message of a named author gains
 	mentionedTime    = 1.0  // share that a message of a mentioned time gains
+	namedTime        = 0.25 // share that a short message that names a time gains if the query asks when
 	namedSimilarity  = 0.15 // what its similarity gains
 	datedSimilarity  = 0.15
 	neighborsWithin  = time.Hour // messages further apart are of different conversations

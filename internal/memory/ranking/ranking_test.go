@@ -268,3 +268,36 @@ func TestRank_Current(t *testing.T) {
 		}
 	}
 }
+
+// TestRank_CurrentStatement: what holds now precedes what it replaced also if a later message, which has only the name and one more
+// word of the question, comes first because of its answer.
+func TestRank_CurrentStatement(t *testing.T) {
+	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	c := &Corpus{}
+	for i, one := range []struct {
+		day  int
+		text string
+	}{
+		{0, "The server of Pavel runs version 7.0."},
+		{2, "We upgraded the server of Pavel to version 5.3."},
+		{4, "Pavel called about a server."},
+		{4, "Run the server with a version for which there are updates, and run the newest version of the server."},
+		{6, "The server of Greta runs version 6.2."},
+	} {
+		c.Add(Document{Seq: int64(i + 1), Time: at.AddDate(0, 0, one.day).Add(time.Duration(i) * time.Minute), Text: one.text})
+	}
+	found := docsOf(c.Rank(Query{Text: "Which version does the server of Pavel run?", Limit: 5}))
+	if now, before := slices.Index(found, 1), slices.Index(found, 0); now < 0 || before < now {
+		t.Errorf("the order is %v", found)
+	}
+}
+
+// TestRank_When: a question for a time finds the message that names one first.
+func TestRank_When(t *testing.T) {
+	c := corpusOf("Ann: the camping trip with the kids was great fun", "Bob: nice", "Ann: we went on a camping trip last week with all the kids", "Bob: nice")
+	for query, want := range map[string]int{"When was the camping trip with the kids?": 2, "How was the camping trip with the kids?": 0} {
+		if got := c.Rank(Query{Text: query, Limit: 1})[0].Doc; got != want {
+			t.Errorf("%s: document %d, want %d", query, got, want)
+		}
+	}
+}

@@ -73,6 +73,9 @@ func (r *ranker) byWords() *scores {
 	if len(r.periods) > 0 || slices.Contains(r.named, true) {
 		s.boostAll()
 	}
+	if r.asksWhen() {
+		r.raiseTimes(s.own)
+	}
 	return s
 }
 
