@@ -108,6 +108,37 @@ func (b batchedEmbedder) Embed(ctx context.Context, texts []string) ([][]float32
 	return vectors, usage, err
 }
 
+// chosenChat makes some calls in batches.
+type chosenChat struct {
+	model.Chat // makes the others
+	batched    model.Chat
+	isBatched  func(context.Context) bool
+}
+
+// Generate makes one call. One in a batch is not streamed.
+func (c chosenChat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
+	if !c.isBatched(ctx) {
+		return c.Chat.Generate(ctx, req)
+	}
+	req.Stream = false
+	return c.batched.Generate(ctx, req)
+}
+
+// chosenEmbedder makes some calls in batches.
+type chosenEmbedder struct {
+	model.Embedder // makes the others
+	batched        model.Embedder
+	isBatched      func(context.Context) bool
+}
+
+// Embed calls the model.
+func (c chosenEmbedder) Embed(ctx context.Context, texts []string) ([][]float32, model.Usage, error) {
+	if !c.isBatched(ctx) {
+		return c.Embedder.Embed(ctx, texts)
+	}
+	return c.batched.Embed(ctx, texts)
+}
+
 // prefixes are what embedding models were trained to find before a query and before a document. A row is for the
 // models whose names contain its name, in any case; the first that fits counts.
 //
