@@ -268,6 +268,10 @@ func (s *Shared) names() (all []string, err error) {
 
 // send makes batches of the calls that wait. Calls of models that have too few are made at once.
 func (s *Shared) send() {
+	s.mu.Lock()
+	sent := s.round
+	s.due, s.round = time.Time{}, s.round+1 // a call that comes now is sent later
+	s.mu.Unlock()
 	r := s.Run
 	few, err := r.Few()
 	if err == nil {
@@ -279,16 +283,14 @@ func (s *Shared) send() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.due = time.Time{}
 	for _, w := range left {
-		if _, unknown := r.api(w.model); unknown == nil && !few[w.model] || err != nil { // the provider has no room
+		if _, unknown := r.api(w.model); s.due.IsZero() && (unknown == nil && !few[w.model] || err != nil) { // the provider has no room
 			s.due = time.Now().Add(max(s.gather, r.Poll(0)))
 		}
 	}
 	for model := range few {
-		s.few[model] = s.round
+		s.few[model] = sent
 	}
-	s.round++
 	if len(few) > 0 {
 		s.wake()
 	}
@@ -392,7 +394,7 @@ func (s *Shared) needed(b *batch) (n int, err error) {
 // Waiting is what a run waits for.
 type Waiting struct {
 	Wave     int       // the number of its waves so far
-	Gathered int       // calls that are not sent yet
+	Gathered int       // calls that are in no batch of a provider yet
 	Calls    int       // calls in batches that have not ended
 	Batches  int       // these batches
 	Expected time.Time // when they end, by those that have ended; zero if none has, or nothing is open
@@ -409,8 +411,9 @@ func (s *Shared) Waiting(ctx context.Context, name string) (w Waiting, err error
 	}
 	var since int64
 	err = c.Read.QueryRowContext(ctx, `
-SELECT count(DISTINCT b.wave), count(CASE WHEN c.status = 0 AND c.batch IS NULL THEN 1 END), count(CASE WHEN b.done = 0 THEN 1 END),
-  count(DISTINCT CASE WHEN b.done = 0 THEN b.id END), coalesce(max(CASE WHEN b.done = 0 THEN b.since END), 0)
+SELECT count(DISTINCT CASE WHEN b.remote <> '' THEN b.wave END), count(CASE WHEN c.status = 0 AND (c.batch IS NULL OR b.remote = '') THEN 1 END),
+  count(CASE WHEN b.done = 0 AND b.remote <> '' THEN 1 END), count(DISTINCT CASE WHEN b.done = 0 AND b.remote <> '' THEN b.id END),
+  coalesce(max(CASE WHEN b.done = 0 THEN b.since END), 0)
 FROM calls c LEFT JOIN batches b ON b.id = c.batch WHERE c.task = ?`, name).Scan(&w.Wave, &w.Gathered, &w.Calls, &w.Batches, &since)
 	if err != nil || w.Calls == 0 {
 		return w, s.Run.storeError(err)
