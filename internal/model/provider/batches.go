@@ -27,7 +27,7 @@ func (c *client) useBatches(m *spec.Model, opts Options) (bool, error) {
 		if err := errors.Join(opts.Policy.Write(m.Batch.Bucket), opts.Policy.Read(m.Batch.Bucket)); err != nil {
 			return false, fmt.Errorf("model %s: %w", m.ID, err)
 		}
-		c.config.Files = &remotefs.Client{Buckets: opts.Buckets}
+		c.config.Files = &remotefs.Client{Buckets: opts.Buckets, Identity: c.config.Bucket}
 	}
 	api, err := c.Batches(*m, c.config)
 	if err != nil {
