@@ -19,7 +19,8 @@ func openGoogle(ctx context.Context, object remotefs.BucketObject, client *http.
 	opened := &bucket{status: googleStatus, detail: googleDetail}
 	caller := gcp.NewAnonymousHTTPClient(client.Transport)
 	if id := object.Identity; id != nil && id.Authorize != nil && os.Getenv("STORAGE_EMULATOR_HOST") == "" {
-		caller = &gcp.HTTPClient{Client: http.Client{Transport: authorized{client.Transport, id.Authorize}}}
+		none := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the token is for Google only
+		caller = &gcp.HTTPClient{Client: http.Client{Transport: authorized{client.Transport, id.Authorize}, CheckRedirect: none}}
 	} else if os.Getenv("STORAGE_EMULATOR_HOST") == "" {
 		if credentials, err := gcp.DefaultCredentials(ctx); err != nil {
 			opened.anonymous = "Google Cloud"

@@ -17,7 +17,7 @@ func (s *Server) checkBatch(c *call, async bool) error {
 	if !c.batch {
 		return nil
 	}
-	why := ""
+	var why string
 	switch {
 	case !async:
 		why = "a response does not wait for batches, which may take a day: send the header Prefer: respond-async"

@@ -190,11 +190,7 @@ func (r *Run) refused(b *batch, api *modelBatches, why *wire.BatchFailed) error 
 	var refuses bool // the provider refuses batches of the model
 	if b.state = stateRefused; why.Full {
 		b.state = stateFull
-		if b.remote != "" { // otherwise it was too large, also for an idle provider
-			r.mu.Lock()
-			api.hold, api.limits.Calls = time.Now().Add(min(holdTime, 4*r.Poll(20))), most
-			r.mu.Unlock()
-		}
+		r.hold(b, api, most)
 	}
 	message, _ := json.Marshal(map[string]any{"error": map[string]string{"message": why.Message, "type": "invalid_request_error"}}) // texts always encode
 	err := r.change(func(tx *sql.Tx) (err error) {
@@ -234,6 +230,17 @@ func (r *Run) refused(b *batch, api *modelBatches, why *wire.BatchFailed) error 
 	}
 	r.report("wave %d: batch %s was refused: %s; %s again", b.wave, cmp.Or(b.remote, "of "+textfmt.Count(int64(b.count), "call")), why.Message, textfmt.Count(int64(again), "call"))
 	return nil
+}
+
+// hold lets the next batches of a model, of at most so many calls, wait after the provider had no room for one that it had created.
+// Otherwise the batch was too large, also for an idle provider.
+func (r *Run) hold(b *batch, api *modelBatches, most int) {
+	if b.remote == "" {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	api.hold, api.limits.Calls = time.Now().Add(min(holdTime, 4*r.Poll(20))), most
 }
 
 // failCalls fails the calls of a batch that have no answer.
