@@ -173,6 +173,7 @@ type Parts struct {
 	Language  *spec.Language  // has the declarations of parts that the program adds; nil for none
 
 	inBatches func(m *spec.Model, api wire.Batches, next *http.Client) *http.Client // of the context; nil to make all calls at once
+	isBatched func(ctx context.Context) bool                                        // whether a call is made so; nil for all
 }
 
 // CoreParts returns the tables of the core. The caller may add to them.
@@ -204,7 +205,7 @@ func WithParts(ctx context.Context, p Parts) context.Context {
 // PartsOf returns the parts of the program of a context; those of the core without WithParts.
 func PartsOf(ctx context.Context) Parts {
 	p, _ := ctx.Value(partsKey{}).(Parts)
-	p.inBatches = waves.ClientOf(ctx)
+	p.inBatches, p.isBatched = waves.ClientOf(ctx), waves.Chosen(ctx)
 	return p
 }
 

@@ -182,7 +182,7 @@ func (e *NotResumableError) Error() string {
 // belong to no single row. The error is a *NotResumableError if a run of the flow
 // cannot have checkpoints.
 func (a *App) BatchSteps(f *spec.Flow) ([]string, error) {
-	c, err := a.compile(f)
+	c, err := a.compile(f, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +191,7 @@ func (a *App) BatchSteps(f *spec.Flow) ([]string, error) {
 
 // WaveSegments returns the numbers of the segments of a flow that call models; see WithSegment.
 func (a *App) WaveSegments(f *spec.Flow) (numbers []int, err error) {
-	c, err := a.compile(f)
+	c, err := a.compile(f, 0)
 	if err != nil {
 		return nil, err
 	}

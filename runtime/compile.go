@@ -22,9 +22,10 @@ import (
 
 // compile builds the steps of a flow, and of the flows that they run, with the
 // shared objects that they refer to. What cannot be built fails before the first
-// row.
-func (a *App) compile(f *spec.Flow) (*flow, error) {
+// row. rowsAtOnce is how many rows wait for batches of providers at a time; 0 for as many as the steps declare.
+func (a *App) compile(f *spec.Flow, rowsAtOnce int) (*flow, error) {
 	set := newFlowSet(a)
+	set.rowsAtOnce = rowsAtOnce
 	set.mu.Lock()
 	defer set.mu.Unlock()
 	return set.compile(f)
@@ -34,8 +35,9 @@ func (a *App) compile(f *spec.Flow) (*flow, error) {
 // its steps run. A called flow without state is compiled once; one with batch
 // steps has state, so it is compiled for each call.
 type flowSet struct {
-	app      *App
-	failures atomic.Int64 // rows that failed in a step, also if the step drops them
+	app        *App
+	rowsAtOnce int          // of the flow that is run
+	failures   atomic.Int64 // rows that failed in a step, also if the step drops them
 
 	mu     sync.Mutex
 	known  map[*spec.Flow]bool  // the flows that were compiled, or are being compiled
@@ -48,7 +50,8 @@ func newFlowSet(a *App) *flowSet {
 
 // compile compiles one flow; the caller holds the lock.
 func (s *flowSet) compile(f *spec.Flow) (*flow, error) {
-	c := &flow{spec: f, layout: newLayout(f)}
+	c, rowsAtOnce := &flow{spec: f, layout: newLayout(f)}, s.rowsAtOnce
+	s.rowsAtOnce = 0 // a flow that is called has one row
 	env := s.app.env(c.layout)
 	env.Flow, env.Failures = s.call, s.failures.Load
 	for _, p := range f.Plan().Steps {
@@ -57,6 +60,7 @@ func (s *flowSet) compile(f *spec.Flow) (*flow, error) {
 			return nil, err
 		}
 		n.failures = &s.failures
+		n.wait(rowsAtOnce)
 		c.nodes = append(c.nodes, n)
 		for _, called := range p.Flows() {
 			if err := s.prepare(called); err != nil {

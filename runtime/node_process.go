@@ -158,6 +158,12 @@ func (n *node) process(ctx context.Context, row *steps.Row, emit steps.Emit) (er
 		return waves.ErrSuspended
 	}
 	ctx, waiting := n.pass.Enter(ctx, n.id, row.Ordinal, fmt.Sprint(row.Ordinal, " ", row.Number))
+	if n.active != nil {
+		if err := waiting.Limit(ctx, n.active); err != nil {
+			waiting.End()
+			return err
+		}
+	}
 	if isTurn {
 		waiting.Turn(session)
 	}

@@ -42,7 +42,7 @@ func (a *App) NewRowCodec(flowID string) (*RowCodec, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := a.compile(declared)
+	c, err := a.compile(declared, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -108,7 +108,7 @@ func (a *App) run(ctx context.Context, flowID string, rows iter.Seq[Input], opts
 	for _, o := range opts {
 		o(r)
 	}
-	if r.flow, err = a.compile(declared); err != nil {
+	if r.flow, err = a.compile(declared, waves.PassOf(ctx).RowsAtOnce()); err != nil {
 		return err
 	}
 	r.stages = r.flow.stages

@@ -192,6 +192,7 @@ type node struct {
 	observer steps.FailureObserver // set if the step observes failed rows
 	grouper  steps.RowGrouper      // nil if only the size ends a batch
 	limit    int                   // the maximum number of rows at once; 0 if the step has none
+	active   chan struct{}         // has limit tokens if more rows than that wait for batches of providers
 	permits  chan struct{}         // has limit tokens if the stage has more workers than that
 	onError  errorPolicy           // what to do with rows that the step failed on
 	outputs  []int                 // the slots that the step writes
@@ -267,6 +268,18 @@ func newNode(p *spec.StepPlan, r steps.Runner, l *layout) (*node, error) {
 		n.maxWait = b.Wait()
 	}
 	return n, nil
+}
+
+// wait lets more rows than the step declares be in it if they wait for batches of providers.
+func (n *node) wait(rows int) {
+	callsModels := false
+	for p := range n.plan.All() {
+		callsModels = callsModels || len(p.Models()) > 0
+	}
+	if callsModels && n.batch == nil && rows > max(n.limit, 1) {
+		n.active = make(chan struct{}, max(n.limit, 1))
+		n.limit = rows
+	}
 }
 
 // flow is a flow that was compiled for one run: batch steps have state.

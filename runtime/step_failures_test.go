@@ -19,7 +19,7 @@ func RunWithFailures(ctx context.Context, a *App, step string, fail FailFunc, ro
 	if err != nil {
 		return err
 	}
-	f, err := a.compile(declared)
+	f, err := a.compile(declared, 0)
 	if err != nil {
 		return err
 	}

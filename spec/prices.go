@@ -10,6 +10,20 @@ import (
 // CallPrices returns the declared prices, or the catalogue's prices for the service that the
 // model calls; nil if there are none.
 func (m *Model) CallPrices() *catalogue.Prices {
+	prices := m.listedPrices()
+	if prices == nil || m.Provider != "gcp-vertex" || !strings.Contains(strings.ToLower(m.Name()), "gemini") {
+		return prices
+	}
+	// Of Gemini in Vertex AI: "the discounts for cache and batch don't stack. The 90% cache hit discount takes precedence over the
+	// batch discount" (docs.cloud.google.com/gemini-enterprise-agent-platform/models/capabilities/batch-inference). Those of Claude there
+	// stack, as at Anthropic, and the price list of the Gemini API has a rate for each model: the catalogue has both.
+	made := *prices
+	made.CacheFirst = true
+	return &made
+}
+
+// listedPrices returns the declared prices, or those of the catalogue; nil if they are not known.
+func (m *Model) listedPrices() *catalogue.Prices {
 	if m.Prices != nil {
 		return m.Prices.rates()
 	}

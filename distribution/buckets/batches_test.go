@@ -106,7 +106,7 @@ func TestBatches_Bedrock(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	call(t, http.MethodPut, "http://"+s.Address()+"/bulk", "")
-	runInBucket(t, `{type: aws, id: cloud, access_key_id: a, secret_access_key: b, region: us-east-1}`,
+	runInBucket(t, `{type: aws, id: cloud, access_key_id: key, secret_access_key: s3cret, region: us-east-1}`,
 		`provider: aws-bedrock, model_id: "amazon.nova-lite-v1:0", batch: {bucket: "s3://bulk/calls", role: "arn:aws:iam::111122223333:role/bulk"}`)
 }
 

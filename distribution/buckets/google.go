@@ -13,12 +13,15 @@ import (
 	"github.com/qtype-dev/qtype/internal/remotefs"
 )
 
-// openGoogle uses Google's application default credentials, or none if there are
+// openGoogle uses the identity, or Google's application default credentials, or none if there are
 // none. STORAGE_EMULATOR_HOST is a server for tests.
 func openGoogle(ctx context.Context, object remotefs.BucketObject, client *http.Client) (*bucket, error) {
 	opened := &bucket{status: googleStatus, detail: googleDetail}
 	caller := gcp.NewAnonymousHTTPClient(client.Transport)
-	if os.Getenv("STORAGE_EMULATOR_HOST") == "" {
+	if id := object.Identity; id != nil && id.Authorize != nil && os.Getenv("STORAGE_EMULATOR_HOST") == "" {
+		none := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the token is for Google only
+		caller = &gcp.HTTPClient{Client: http.Client{Transport: authorized{client.Transport, id.Authorize}, CheckRedirect: none}}
+	} else if os.Getenv("STORAGE_EMULATOR_HOST") == "" {
 		if credentials, err := gcp.DefaultCredentials(ctx); err != nil {
 			opened.anonymous = "Google Cloud"
 		} else if caller, err = gcp.NewHTTPClient(client.Transport, gcp.CredentialsTokenSource(credentials)); err != nil {
@@ -28,6 +31,21 @@ func openGoogle(ctx context.Context, object remotefs.BucketObject, client *http.
 	var err error
 	opened.Bucket, err = gcsblob.OpenBucket(ctx, caller, object.Bucket, nil)
 	return opened, err
+}
+
+// authorized adds a token to requests.
+type authorized struct {
+	http.RoundTripper
+	authorize func(*http.Request) error
+}
+
+// RoundTrip sends a copy of the request.
+func (a authorized) RoundTrip(req *http.Request) (*http.Response, error) {
+	made := req.Clone(req.Context())
+	if err := a.authorize(made); err != nil {
+		return nil, err
+	}
+	return a.RoundTripper.RoundTrip(made)
 }
 
 func googleStatus(err error) int {

@@ -1,6 +1,7 @@
 package buckets
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -17,7 +18,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/remotefs"
 )
 
-// openS3 takes credentials, region and endpoint from where every AWS program takes
+// openS3 takes credentials, unless there is an identity, region and endpoint from where every AWS program takes
 // them (AWS_PROFILE, AWS_ENDPOINT_URL, …), never from the address: a document must
 // not choose where a user's signature is sent.
 func openS3(ctx context.Context, object remotefs.BucketObject) (*bucket, error) {
@@ -35,7 +36,13 @@ func openS3(ctx context.Context, object remotefs.BucketObject) (*bucket, error) 
 	if cfg.Region == "" {
 		cfg.Region = "us-east-1" // the default of AWS's tools for S3
 	}
-	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
+	if id := object.Identity; id != nil && id.Keys != nil {
+		cfg.Region = cmp.Or(id.Region, cfg.Region)
+		cfg.Credentials = aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+			key, secret, token, err := id.Keys(ctx)
+			return aws.Credentials{AccessKeyID: key, SecretAccessKey: secret, SessionToken: token}, err
+		})
+	} else if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
 		cfg.Credentials = aws.AnonymousCredentials{}
 		opened.anonymous = "AWS"
 	}

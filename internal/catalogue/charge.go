@@ -251,6 +251,7 @@ type Prices struct {
 	OffPeak     *OffPeak           `json:"off_peak,omitempty"`
 	Uplifts     map[string]float64 `json:"uplifts,omitempty"` // factors, by what causes them: us, eu, regional, fedramp; fast is the factor of the tier
 	Note        string             `json:"note,omitempty"`
+	CacheFirst  bool               `json:"-"` // tokens from the cache have no further discount in batches, which have no rate of their own for them
 }
 
 // LongRates are the rates of a call that reads more than Above tokens, for all its tokens.
@@ -333,7 +334,7 @@ func (m *Model) HasFlex() bool { return m != nil && m.Prices != nil && m.Prices.
 // tier: the rates of the day, of the length and of the tier, then each kind of tokens.
 func (p *Prices) Charge(on time.Time, tier string, u Usage) Charge {
 	var assumed []string
-	rates := p.at(on).long(u.Input).tier(tierName(tier), p.Uplifts, &assumed)
+	rates := p.ratesAt(on, tierName(tier), u.Input, &assumed)
 	dollars := rates.cost(u, &assumed)
 	for _, name := range u.Uplifts {
 		if factor, ok := p.Uplifts[name]; ok {
@@ -353,5 +354,15 @@ func (p *Prices) Uplift(region string) float64 {
 // RatesAt returns the rates of a call at a time, in a tier, that reads a number of tokens.
 func (p *Prices) RatesAt(on time.Time, tier string, input int) Rates {
 	var assumed []string
-	return p.at(on).long(input).tier(tierName(tier), p.Uplifts, &assumed)
+	return p.ratesAt(on, tierName(tier), input, &assumed)
+}
+
+// ratesAt is RatesAt with what has no separate price.
+func (p *Prices) ratesAt(on time.Time, tier string, input int, assumed *[]string) Rates {
+	all := p.at(on).long(input)
+	rates := all.tier(tier, p.Uplifts, assumed)
+	if hasOwn := all.Batch != nil && all.Batch.CachedInput != nil; p.CacheFirst && tier == TierBatch && !hasOwn {
+		rates.CachedInput = all.CachedInput
+	}
+	return rates
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
+	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -48,6 +49,9 @@ type serveCommand struct {
 	drain     time.Duration
 	engine    *cli.EnumFlag
 	temporal  appflags.Temporal
+	batches   string
+	gather    time.Duration
+	waves     *waves.Shared // nil without batches
 	logFormat *cli.EnumFlag
 	logLevel  *cli.EnumFlag
 }
@@ -89,6 +93,10 @@ ended, for --drain-timeout at most; a second one ends the process.`,
 	cli.AddFlags(f, "Where rows run", func() {
 		c.engine.AddTo(cmd, "engine", "", "run the rows of requests in this process (local), or on workers (temporal; see qtype worker)")
 		c.temporal.AddServeTo(f)
+	})
+	cli.AddFlags(f, "Batches of providers", func() {
+		f.StringVar(&c.batches, "batches", "", "let asynchronous runs ask for batches, at half the price; `FILE` has their calls until they have ended")
+		f.DurationVar(&c.gather, "batch-gather", defaultGather, "how long the calls of runs are gathered for a batch, as a `DURATION`")
 	})
 	cli.AddFlags(f, "Conversations", func() {
 		f.BoolVar(&c.ephemeral, "ephemeral", false, "keep memories in RAM only")
@@ -169,7 +177,7 @@ func (c *serveCommand) run(ctx context.Context, path string) (err error) {
 	if r := c.access.Limits.Rate; math.IsNaN(r) || math.IsInf(r, 0) {
 		return terminal.Usagef("--rate cannot be %v: expected a number of requests in a second", r)
 	}
-	if err := c.checkEngine(); err != nil {
+	if err := errors.Join(c.checkEngine(), c.checkBatches()); err != nil {
 		return err
 	}
 	c.access.Keys = os.Getenv("QTYPE_API_KEYS")
@@ -181,6 +189,13 @@ func (c *serveCommand) run(ctx context.Context, path string) (err error) {
 	}
 	if err := access.CheckListen(c.access.Host, control.Authenticated(), c.insecure); err != nil {
 		return terminal.Usagef("%s", err)
+	}
+	if c.batches != "" {
+		if c.waves, err = waves.OpenShared(c.batches, c.gather); err != nil {
+			return fmt.Errorf("--batches: %w", err)
+		}
+		defer func() { err = errors.Join(err, c.waves.Close()) }()
+		ctx = waves.With(ctx, c.waves.Run)
 	}
 	p, list := qtype.Check(ctx, path, c.grants.Options(qtype.WithStrict())...)
 	if err := list.Err(); err != nil {
@@ -196,7 +211,7 @@ func (c *serveCommand) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	options := server.Options{Access: control, Log: log, Version: cli.Version(), NoUI: c.noUI, Reload: c.reload}
+	options := server.Options{Access: control, Log: log, Version: cli.Version(), NoUI: c.noUI, Reload: c.reload, Batches: c.waves}
 	if !control.Authenticated() && access.CheckListen(c.access.Host, false, false) == nil {
 		options.Test = testMaker(path)
 	}
@@ -239,6 +254,25 @@ func (c *serveCommand) checkEngine() error {
 		return terminal.Usagef("--ephemeral and --engine temporal exclude each other: the rows run in other processes")
 	}
 	return c.temporal.Check(isTemporal)
+}
+
+// defaultGather is how long calls are gathered for a batch.
+const defaultGather = time.Minute
+
+// checkBatches rejects flags that batches do not have.
+func (c *serveCommand) checkBatches() error {
+	switch {
+	case c.gather < 0:
+		return terminal.Usagef("--batch-gather cannot be %s: expected a duration of 0 or more", c.gather)
+	case c.batches == "" && c.gather != defaultGather:
+		return terminal.Usagef("--batch-gather needs --batches")
+	case c.batches == "":
+	case c.ephemeral:
+		return terminal.Usagef("--ephemeral and --batches exclude each other: runs that wait for batches are stored")
+	case c.engine.Value == durable.Temporal:
+		return terminal.Usagef("--batches and --engine temporal exclude each other: workers make all calls at once")
+	}
+	return nil
 }
 
 // openEngine lets workers run the rows of requests, if the user wants that.

@@ -23,6 +23,7 @@ var httpClients = map[string]string{
 	"internal/cli/author/models.go:readSource":           "httpx.CheckRedirect; sends no credentials",
 	"internal/estimate/estimate.go:Run":                  "sends nothing",
 	"internal/recording/http.go:Client":                  "the transport of the client of a tool or model, which decides",
+	"distribution/buckets/google.go:openGoogle":          "follows none",
 	"distribution/buckets/s3.go:openS3":                  "follows none",
 	"internal/remotefs/http.go:http":                     "httpx.LimitHeaders",
 	"internal/rerank/server.go:NewClient":                "follows none",

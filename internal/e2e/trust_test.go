@@ -114,6 +114,8 @@ var unrelated = map[string]string{
 	"internal/convert/systems/systems.go:programFiles":    "a file or folder that the user converts; links in it are not followed",
 	"internal/cleanup/files.go:isTrace":                   "files of the user",
 	"internal/remotefs/lock_unix.go:IsWritten":            "files of the user, for qtype clean",
+	"internal/waves/lock_unix.go:lockFile":                "the file of --batches of qtype serve",
+	"internal/waves/lock_other.go:lockFile":               "the file of --batches of qtype serve",
 	"internal/eval/evalrun/files.go:write":                "a flag or a setting of the user",
 	"internal/eval/evalrun/annotation.go:ReadAnnotations": "a file that the user names",
 	"internal/cli/process.go:setGCPercent":                "a flag or a setting of the user",

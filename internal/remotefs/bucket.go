@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"net/http"
 
 	"github.com/qtype-dev/qtype/internal/parts"
 )
@@ -25,6 +26,15 @@ type BucketObject struct {
 	Account string // Azure only: the storage account; empty for that of the environment
 	Domain  string // Azure only: such as blob.core.windows.net; empty for the default
 	Key     string
+
+	Identity *Identity // that uses the bucket; nil for that of the environment
+}
+
+// Identity uses buckets in place of that of the environment. It is safe for concurrent use.
+type Identity struct {
+	Region    string                                                          // s3 only: where the bucket is; empty for that of the environment
+	Keys      func(ctx context.Context) (id, secret, token string, err error) // s3 only: the access key
+	Authorize func(req *http.Request) error                                   // gs only: adds a token
 }
 
 // Buckets are the services whose buckets a program can open, by their names: s3, gs and azure.

@@ -36,6 +36,8 @@ type Client struct {
 
 	// Buckets are the services whose buckets it opens. nil means those of the context.
 	Buckets Buckets
+	// Identity opens buckets; nil means that of the environment.
+	Identity *Identity
 
 	mu     sync.Mutex
 	client *httpClient
@@ -191,6 +193,7 @@ func (c *Client) store(ctx context.Context, address string) (Bucket, string, err
 	if err != nil {
 		return nil, "", err
 	}
+	object.Identity = c.Identity
 	store, err := open(ctx, object, c.http())
 	if err != nil {
 		return nil, "", asReasonError(address, err)

@@ -6,8 +6,8 @@ import "sync"
 // SegmentBits is how many bits of the ordinal of a row count the rows of one segment.
 const SegmentBits = 48
 
-// maxInFlight is how far behind the newest row an unfinished row may be.
-const maxInFlight = 4096
+// maxInFlight is how far behind the newest row an unfinished row may be. In batches of a server, 10,000 rows wait at once.
+const maxInFlight = 1 << 14
 
 // Counts counts equal things of each row. It remembers only rows that may be unfinished, so that a run needs no more memory for a
 // million rows than for some thousands. The zero value is ready for use. It is safe for concurrent use.

@@ -34,6 +34,9 @@ type generation struct {
 // newGeneration prepares an application. What cannot be prepared is logged and missing.
 func (s *Server) newGeneration(app *runtime.App) *generation {
 	g := &generation{Application: host.NewApplication(app), state: app.State()}
+	if s.opts.Batches != nil {
+		makeBatchModels(app)
+	}
 	if s.opts.Store != nil {
 		g.state = store.NewApplication(s.opts.Store, g.state.ID)
 	}

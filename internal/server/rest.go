@@ -34,6 +34,7 @@ type call struct {
 	named     bool   // the client has named it
 	rows      []map[string]any
 	digest    string // of the request
+	batch     bool   // calls of models are made in batches
 }
 
 // stored returns the id under which the session of a call is stored.
@@ -55,6 +56,10 @@ func (s *Server) runFlow(w http.ResponseWriter, r *http.Request) {
 	async := prefersAsync(r)
 	key := r.Header.Get("Idempotency-Key")
 	if err := checkKey(key); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	if err := s.checkBatch(c, async); err != nil {
 		s.fail(w, r, err)
 		return
 	}
@@ -99,7 +104,7 @@ func (s *Server) answerWithResult(w http.ResponseWriter, r *http.Request, run *r
 // accepted answers with a run that has not ended.
 func (s *Server) accepted(w http.ResponseWriter, r *http.Request, run *runs.Run, p access.Principal) {
 	w.Header().Set("Location", host.Location(r, "/runs/"+run.ID))
-	writeJSON(w, http.StatusAccepted, s.describe(run, p))
+	writeJSON(w, http.StatusAccepted, s.describe(r.Context(), run, p))
 }
 
 // readCall reads and checks a request.
@@ -141,6 +146,9 @@ func (s *Server) readCall(w http.ResponseWriter, r *http.Request) (*call, error)
 func (s *Server) readRows(c *call, r *http.Request, body []byte) error {
 	parsed, err := schema.ParseBody(body)
 	if err != nil {
+		return err
+	}
+	if parsed, c.batch, err = c.flow.TakeBatch(parsed); err != nil {
 		return err
 	}
 	rows, err := c.flow.Rows(parsed)
@@ -190,7 +198,7 @@ func (s *Server) begin(ctx context.Context, c *call, start runs.Start) (*runs.Ru
 
 // start returns the run that a call describes.
 func (s *Server) start(c *call) runs.Start {
-	return runs.Start{App: c.app.App, Flow: c.flow.Spec, Owner: c.principal.Name, Session: c.principal.StoredSession(c.session), Rows: c.rows, Digest: c.digest}
+	return runs.Start{App: c.app.App, Flow: c.flow.Spec, Owner: c.principal.Name, Session: c.principal.StoredSession(c.session), Rows: c.rows, Digest: c.digest, Batch: c.batch}
 }
 
 // formMemory is how many bytes of the files of a form are kept in RAM.
@@ -216,6 +224,9 @@ func (s *Server) readForm(c *call, w http.ResponseWriter, r *http.Request, bound
 	have, err := s.inputs.Known(r.Context(), c.flow, c.principal.StoredSession(c.session))
 	if err != nil {
 		return err
+	}
+	if c.flow.InForm(r.MultipartForm.Value) {
+		return schema.Invalid([]problem.Field{{Pointer: "/batch", Detail: "only a JSON body can ask for batches"}})
 	}
 	values, wrong := c.flow.DecodeForm(r.MultipartForm.Value, files, have.Has)
 	if len(wrong) > 0 {

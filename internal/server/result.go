@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"mime"
@@ -131,11 +132,15 @@ func exceptionType(code string) string {
 }
 
 // describe returns a run as clients see it.
-func (s *Server) describe(run *runs.Run, p access.Principal) any {
+func (s *Server) describe(ctx context.Context, run *runs.Run, p access.Principal) any {
 	state := run.State()
+	inBatches, err := run.InBatches(ctx)
+	if err != nil && ctx.Err() == nil {
+		s.log.Error("what a run waits for could not be read", "run", run.ID, "error", err)
+	}
 	session, _ := p.ClientSession(run.Session)
 	out := runBody{ID: run.ID, Flow: run.Flow.ID, Session: session, Status: state.Status, Created: run.Created, Updated: state.Updated,
-		Rows: state.Rows, Pending: state.Pending, Error: state.Error}
+		Rows: state.Rows, Pending: state.Pending, Error: state.Error, Batch: inBatches}
 	if state.Status == runs.Suspended { // the next server has it
 		out.Status, out.Error = runs.Running, ""
 	}

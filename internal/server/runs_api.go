@@ -26,6 +26,7 @@ type runBody struct {
 	Updated time.Time       `json:"updated"`
 	Rows    runs.Rows       `json:"rows"`
 	Pending []*runs.Request `json:"pending"`
+	Batch   *runs.Batch     `json:"batch,omitempty"`
 	Error   string          `json:"error,omitempty"`
 	Errors  json.RawMessage `json:"errors"`
 	Outputs json.RawMessage `json:"outputs"`
@@ -61,7 +62,7 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, s.describe(run, access.PrincipalOf(r.Context())))
+	writeJSON(w, http.StatusOK, s.describe(r.Context(), run, access.PrincipalOf(r.Context())))
 }
 
 // listRuns answers GET /runs: the runs of this server that it still has, the newest first.
@@ -94,7 +95,7 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) {
 			out.Next = list[i-1].Place().String()
 			break
 		}
-		out.Runs = append(out.Runs, s.describe(run, p))
+		out.Runs = append(out.Runs, s.describe(r.Context(), run, p))
 	}
 	writeJSON(w, http.StatusOK, out)
 }
@@ -153,7 +154,7 @@ func (s *Server) answerRun(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, s.describe(run, access.PrincipalOf(r.Context())))
+	writeJSON(w, http.StatusOK, s.describe(r.Context(), run, access.PrincipalOf(r.Context())))
 }
 
 func parseAnswer(body []byte, a *runs.Answer) error {
@@ -176,7 +177,7 @@ func (s *Server) cancelRun(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	writeJSON(w, http.StatusAccepted, s.describe(run, access.PrincipalOf(r.Context())))
+	writeJSON(w, http.StatusAccepted, s.describe(r.Context(), run, access.PrincipalOf(r.Context())))
 }
 
 // approvalBody is a call that waits for the decision of a role. It has nothing else of the run, which

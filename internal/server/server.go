@@ -28,6 +28,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/runs"
 	"github.com/qtype-dev/qtype/internal/server/sessions"
 	"github.com/qtype-dev/qtype/internal/telemetry"
+	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
@@ -45,6 +46,7 @@ type Options struct {
 	Heartbeat time.Duration   // between comments in streams without events; 0: 15 s
 	MaxRuns   int             // runs at once; 0: 4,096
 	Engine    runs.Engine     // runs the rows; nil: this process
+	Batches   *waves.Shared   // makes the calls of runs that ask for batches, of an application that was made for it; nil: none may ask
 
 	Test sessions.TestMaker // makes tests of stored conversations; nil: none are made
 
@@ -103,7 +105,7 @@ func New(app *runtime.App, o Options) *Server {
 	if !o.NoUI {
 		s.recorder = telemetry.NewRecorder(tracedRuns, tracedBytes)
 	}
-	s.runs = runs.NewManager(runs.Options{State: s.state, MaxActive: o.MaxRuns, Log: o.Log, Context: s.observe, Engine: o.Engine, Lease: s.lease})
+	s.runs = runs.NewManager(runs.Options{State: s.state, MaxActive: o.MaxRuns, Log: o.Log, Context: s.observe, Engine: o.Engine, Batches: o.Batches, Lease: s.lease})
 	s.sessions = s.newSessions()
 	s.routed = s.routes()
 	s.handler = s.routed

@@ -76,6 +76,9 @@ func (r *Run) collect(ctx context.Context, b *batch, api *modelBatches, state wi
 		r.report("wave %d: batch %s has %d of %s; reading them again", b.wave, b.remote, count, textfmt.Count(int64(state.Made), "result"))
 		return nil
 	}
+	if state.Canceled && !b.canceled && r.shared != nil {
+		return r.failAll(b, http.StatusBadRequest, "the batch was canceled at the provider")
+	}
 	again, err := r.end(b, `{"error":{"message":"the batch has no result of the call","type":"batch_result_missing"}}`)
 	if err != nil {
 		return err
@@ -141,8 +144,13 @@ func (r *Run) isLast(tx *sql.Tx, id string) bool {
 // end ends a batch. Calls without an answer are sent again, unless they were sent as often as they may be: then
 // message is their answer.
 func (r *Run) end(b *batch, message string) (again int, err error) {
+	r.ended.Add(1)
 	err = r.change(func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(context.Background(), "UPDATE calls SET status = ?, answer = ?, body = NULL WHERE batch = ? AND status = 0 AND tries >= ?", http.StatusServiceUnavailable, message, b.id, maxTries)
+		_, err := tx.ExecContext(context.Background(), "DELETE FROM calls WHERE batch = ? AND dropped = 1", b.id)
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(context.Background(), "UPDATE calls SET status = ?, answer = ?, body = NULL WHERE batch = ? AND status = 0 AND tries >= ?", http.StatusServiceUnavailable, message, b.id, maxTries)
 		if err != nil {
 			return err
 		}
@@ -182,11 +190,7 @@ func (r *Run) refused(b *batch, api *modelBatches, why *wire.BatchFailed) error 
 	var refuses bool // the provider refuses batches of the model
 	if b.state = stateRefused; why.Full {
 		b.state = stateFull
-		if b.remote != "" { // otherwise it was too large, also for an idle provider
-			r.mu.Lock()
-			api.hold, api.limits.Calls = time.Now().Add(min(holdTime, 4*r.Poll(20))), most
-			r.mu.Unlock()
-		}
+		r.hold(b, api, most)
 	}
 	message, _ := json.Marshal(map[string]any{"error": map[string]string{"message": why.Message, "type": "invalid_request_error"}}) // texts always encode
 	err := r.change(func(tx *sql.Tx) (err error) {
@@ -202,9 +206,11 @@ func (r *Run) refused(b *batch, api *modelBatches, why *wire.BatchFailed) error 
 			}
 			if accepts {
 				failed = 1
-				_, err = tx.ExecContext(context.Background(), "UPDATE calls SET status = 400, answer = ?, body = NULL WHERE batch = ? AND status = 0", message, b.id)
-				return err
+				return failCalls(tx, b, http.StatusBadRequest, why.Message)
 			}
+		}
+		if refuses && r.shared != nil { // other runs go on
+			return failCalls(tx, b, http.StatusBadRequest, "the provider refuses batches of the model: "+why.Message)
 		}
 		if failed > 0 {
 			most, b.state = b.count, "failed"
@@ -219,11 +225,29 @@ func (r *Run) refused(b *batch, api *modelBatches, why *wire.BatchFailed) error 
 	switch {
 	case err != nil:
 		return err
-	case refuses && !b.canceled:
+	case refuses && !b.canceled && r.shared == nil:
 		return &refusedError{b.model, why.Message}
 	}
 	r.report("wave %d: batch %s was refused: %s; %s again", b.wave, cmp.Or(b.remote, "of "+textfmt.Count(int64(b.count), "call")), why.Message, textfmt.Count(int64(again), "call"))
 	return nil
+}
+
+// hold lets the next batches of a model, of at most so many calls, wait after the provider had no room for one that it had created.
+// Otherwise the batch was too large, also for an idle provider.
+func (r *Run) hold(b *batch, api *modelBatches, most int) {
+	if b.remote == "" {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	api.hold, api.limits.Calls = time.Now().Add(min(holdTime, 4*r.Poll(20))), most
+}
+
+// failCalls fails the calls of a batch that have no answer.
+func failCalls(tx *sql.Tx, b *batch, status int, message string) error {
+	answer, _ := json.Marshal(map[string]any{"error": map[string]string{"message": message, "type": "invalid_request_error"}}) // texts always encode
+	_, err := tx.ExecContext(context.Background(), "UPDATE calls SET status = ?, answer = ?, body = NULL WHERE batch = ? AND status = 0", status, answer, b.id)
+	return err
 }
 
 // failNamed fails the calls of a batch for which the provider has refused it, and returns how many these are.

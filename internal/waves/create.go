@@ -138,7 +138,7 @@ func (r *Run) passing(ctx context.Context, b *batch, err error) error {
 		r.trouble = text
 		r.report("wave %d: %s; trying again", b.wave, text)
 	}
-	if failure.RetryAfter <= 0 {
+	if failure.RetryAfter <= 0 || r.shared != nil { // which looks at the batches of other models meanwhile
 		return nil
 	}
 	select {

@@ -58,6 +58,7 @@ func (r *Run) gone(ctx context.Context, b *batch, api *modelBatches, err error) 
 	r.mu.Lock()
 	r.lost[b.id] = calls
 	r.mu.Unlock()
+	r.ended.Add(1)
 	return r.update(b)
 }
 

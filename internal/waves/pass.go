@@ -32,6 +32,10 @@ type Pass struct {
 	task  string        // the task
 	wave  chan struct{} // the newest one for which the task has waited
 
+	shared *Shared // calls wait for their answers, with those of other runs; nil for none
+	owner  string  // the run
+	rows   int     // see RowsAtOnce
+
 	waits, lost atomic.Int64 // calls that have suspended their rows: those that can be answered, and those of lost batches
 
 	counts rowcounts.Counts[[16]byte] // equal calls so far
@@ -72,6 +76,10 @@ type Row struct {
 	turn      string       // see Turn; empty for none
 	made      []string     // the ids of the calls of the turn
 	again     []string     // those of the turn in an earlier pass, if it has failed
+
+	mu     sync.Mutex
+	active chan struct{} // see Limit; nil for none
+	paused int           // calls that wait
 }
 
 type rowKey struct{}
@@ -87,8 +95,50 @@ func (p *Pass) Enter(ctx context.Context, step string, ordinal int64, id string)
 	return context.WithValue(ctx, rowKey{}, row), row
 }
 
+// RowsAtOnce returns how many rows wait for batches at a time, at most; 0 if they do not wait in place.
+func (p *Pass) RowsAtOnce() int {
+	if p == nil {
+		return 0
+	}
+	return p.rows
+}
+
+// Limit waits until the row may work: active has as many tokens as rows may that do not wait for a batch.
+func (w *Row) Limit(ctx context.Context, active chan struct{}) error {
+	select {
+	case active <- struct{}{}:
+		w.active = active
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// pause lets other rows work while a call of the row waits.
+func (w *Row) pause() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.paused++; w.paused == 1 && w.active != nil {
+		<-w.active
+	}
+}
+
+// resume ends pause.
+func (w *Row) resume() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.paused--; w.paused == 0 && w.active != nil {
+		w.active <- struct{}{}
+	}
+}
+
 // End ends the step for the row.
-func (w *Row) End() { w.cancel(nil) }
+func (w *Row) End() {
+	if w.active != nil {
+		<-w.active
+	}
+	w.cancel(nil)
+}
 
 // Suspended reports whether the row is suspended. If the file is not usable all rows are: none has failed for that.
 func (w *Row) Suspended() bool {
@@ -139,6 +189,9 @@ func (p *Pass) Blocked(session string) bool {
 // Turn makes the step for the row a turn of a session. If the turn has failed in an earlier pass, it makes the calls
 // that it has made then: the conversation may have later turns now, of rows that one row was divided into.
 func (w *Row) Turn(session string) {
+	if w.pass.shared != nil { // there is one pass
+		return
+	}
 	w.turn = "failed turn " + w.number(session)
 	w.again = strings.Fields(string(w.pass.run.Recorded(w.turn)))
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/model/wire"
@@ -32,7 +33,9 @@ type Run struct {
 	// Rebuy is whether the calls of batches that their providers have lost are sent again, although they may have been paid.
 	Rebuy bool
 
-	file *sqlitefile.File[statements]
+	file   *sqlitefile.File[statements]
+	shared *Shared      // makes the calls of runs that come and go; nil for one run
+	ended  atomic.Int64 // batches
 
 	mu      sync.Mutex
 	apis    map[string]*modelBatches // by the ids of models
@@ -231,7 +234,7 @@ func (r *Run) LeastCalls() (least int) {
 func (r *Run) Send(ctx context.Context, opts SendOptions) error {
 	late, err := r.deadline(ctx, opts.For)
 	if err == nil && time.Now().Before(late) {
-		err = r.planAll(true, opts.Most)
+		err = r.planAll(planWanted{isNew: true, most: opts.Most})
 	}
 	for n := 0; err == nil; n++ {
 		if !time.Now().Before(late) {
@@ -281,7 +284,7 @@ var ErrDetached = errors.New("the batches are sent")
 
 // step plans, creates, reads and collects what can be. It reports whether there is something to wait for.
 func (r *Run) step(ctx context.Context, detach bool) (waits bool, err error) {
-	if err := r.planAll(false, 0); err != nil {
+	if err := r.planAll(planWanted{}); err != nil {
 		return false, err
 	}
 	batches, err := r.live()
@@ -343,10 +346,16 @@ func (r *Run) Waiting() (calls int, err error) {
 	return calls, r.storeError(err)
 }
 
-// planAll makes batches of the calls that wait: also of new ones, not more than most unless that is 0, or only
-// of those that are sent again.
-func (r *Run) planAll(isNew bool, most int) error {
-	if isNew {
+// planWanted is which of the calls that wait are sent.
+type planWanted struct {
+	isNew   bool            // also new ones; otherwise only those that are sent again
+	most    int             // how many; 0 for all
+	without map[string]bool // the ids of models whose calls are made at once
+}
+
+// planAll makes batches of the calls that wait.
+func (r *Run) planAll(w planWanted) error {
+	if w.isNew {
 		if _, err := r.Waiting(); err != nil { // stores what was noted
 			return err
 		}
@@ -360,9 +369,12 @@ func (r *Run) planAll(isNew bool, most int) error {
 	}
 	hold := func(model string) bool {
 		api, err := r.api(model)
-		return err == nil && time.Now().Before(api.hold)
+		if err != nil { // create reports it
+			return r.shared != nil
+		}
+		return w.without[model] || time.Now().Before(api.hold)
 	}
-	planned, err := r.plan(planning{limits: limits, hold: hold, tries: btoi(!isNew), left: cmp.Or(most, math.MaxInt32)})
+	planned, err := r.plan(planning{limits: limits, hold: hold, tries: btoi(!w.isNew), left: cmp.Or(w.most, math.MaxInt32)})
 	if planned > 0 {
 		r.mu.Lock()
 		r.counts.Waves++

@@ -30,6 +30,9 @@ CREATE INDEX calls_waiting ON calls (model, method, head) WHERE batch IS NULL AN
 CREATE TABLE results (key TEXT PRIMARY KEY, result BLOB NOT NULL);
 `,
 	`ALTER TABLE calls ADD COLUMN most INTEGER NOT NULL DEFAULT 0;`, // of calls in its batch, since one was refused as a whole; 0 for the limit of the provider
+	`ALTER TABLE calls ADD COLUMN task TEXT NOT NULL DEFAULT '';
+ALTER TABLE calls ADD COLUMN dropped INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX calls_task ON calls (task) WHERE task <> '';`, // the run of the call, and whether that has ended; see Shared
 }
 
 // statements are prepared.
@@ -42,8 +45,8 @@ func prepare(ctx context.Context, write, read *sql.DB) (s statements, err error)
 		text string
 	}{
 		{&s.lookup, read, "SELECT status, answer, at_once, coalesce(batch, 0) FROM calls WHERE id = ?"},
-		{&s.note, write, "INSERT INTO calls (id, model, method, head, body, size) VALUES (?, ?, ?, ?, ?, ?)"},
-		{&s.answer, write, "INSERT INTO calls (id, model, method, head, size, status, answer, at_once) VALUES (?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT (id) DO UPDATE SET status = excluded.status, answer = excluded.answer, body = NULL, at_once = 1"},
+		{&s.note, write, "INSERT INTO calls (id, model, method, head, body, size, task) VALUES (?, ?, ?, ?, ?, ?, ?)"},
+		{&s.answer, write, "INSERT INTO calls (id, model, method, head, size, status, answer, task, at_once) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT (id) DO UPDATE SET status = excluded.status, answer = excluded.answer, body = NULL, at_once = 1"},
 		{&s.recorded, read, "SELECT result FROM results WHERE key = ?"},
 		{&s.record, write, "INSERT OR REPLACE INTO results (key, result) VALUES (?, ?)"},
 	} {
@@ -62,6 +65,7 @@ type call struct {
 	id string
 	group
 	body []byte
+	task string // the run of a Shared that makes it; empty for none
 }
 
 // conn opens the file.
@@ -129,7 +133,7 @@ func (r *Run) answerAtOnce(c call, a answer) error {
 	if err != nil {
 		return err
 	}
-	_, err = db.Statements.answer.ExecContext(context.Background(), c.id, c.model, c.method, c.head, len(c.body), a.status, a.body)
+	_, err = db.Statements.answer.ExecContext(context.Background(), c.id, c.model, c.method, c.head, len(c.body), a.status, a.body, c.task)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.counts.AtOnce++
@@ -148,7 +152,7 @@ func (r *Run) flush() error {
 	err = db.Change(context.Background(), func(tx *sql.Tx) error {
 		insert := tx.StmtContext(context.Background(), db.Statements.note)
 		for _, c := range r.noted {
-			if _, err := insert.ExecContext(context.Background(), c.id, c.model, c.method, c.head, c.body, len(c.body)); err != nil {
+			if _, err := insert.ExecContext(context.Background(), c.id, c.model, c.method, c.head, c.body, len(c.body), c.task); err != nil {
 				return err
 			}
 		}

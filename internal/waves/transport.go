@@ -31,7 +31,7 @@ func (r *Run) client(name string, m *spec.Model, api wire.Batches, next *http.Cl
 		own.least = cmp.Or(b.MinCalls, own.least)
 	}
 	own.least = max(own.least, own.limits.Least)
-	if r.apis[name] == nil { // otherwise an application with the same models was made before
+	if r.apis[name] == nil || r.shared != nil { // otherwise an application with the same models was made before; that of a server replaces it
 		r.apis[name] = own
 	}
 	made := *next
@@ -61,7 +61,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := call{id: row.callID(t.model, method, string(head), string(body)), group: group{t.model, method, string(head)}, body: body}
+	c := call{id: row.callID(t.model, method, string(head), string(body)), group: group{t.model, method, string(head)}, body: body, task: row.pass.owner}
 	found, err := t.run.lookup(c.id)
 	switch {
 	case err != nil:
@@ -75,7 +75,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	case row.pass.last && !found.noted:
 		wire.MarkAtOnce(req.Context())
 		return t.next.RoundTrip(req)
-	case found.noted && t.run.isLost(found.batch):
+	case row.pass.shared == nil && found.noted && t.run.isLost(found.batch):
 		return nil, row.suspendLost()
 	case row.pass.atOnce || row.pass.few[t.model]:
 		return t.callAtOnce(row, c, req)
@@ -85,13 +85,21 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	if row.pass.tasks != nil {
+	return t.wait(row, c, req)
+}
+
+// wait waits in place for the answer to a call, or suspends the row.
+func (t *transport) wait(row *Row, c call, req *http.Request) (*http.Response, error) {
+	switch {
+	case row.pass.shared != nil:
+		return row.pass.shared.park(t, row, c, req)
+	case row.pass.tasks != nil:
 		return t.park(row, c, req)
 	}
 	return nil, row.suspend()
 }
 
-// callAtOnce makes a call at once, and stores the answer. A call that fails for a time suspends its row, maxTries times.
+// callAtOnce makes a call at once, and stores the answer. A call that fails for a time waits again, or suspends its row, maxTries times.
 func (t *transport) callAtOnce(row *Row, c call, req *http.Request) (*http.Response, error) {
 	resp, err := t.next.RoundTrip(req)
 	var made answer
@@ -101,10 +109,12 @@ func (t *transport) callAtOnce(row *Row, c call, req *http.Request) (*http.Respo
 		_ = resp.Body.Close() // only read
 	}
 	if (err != nil || passes(made.status)) && req.Context().Err() == nil && t.run.mayRepeat(c.id) {
-		if row.pass.tasks != nil {
-			return t.park(row, c, req)
+		if row.pass.shared != nil {
+			if err := t.run.unclaim(c.id); err != nil {
+				return nil, err
+			}
 		}
-		return nil, row.suspend()
+		return t.wait(row, c, req)
 	}
 	if err != nil {
 		return nil, err

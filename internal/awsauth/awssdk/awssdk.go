@@ -153,6 +153,15 @@ func (s *Signer) Region() (string, error) {
 	return s.region, nil
 }
 
+// Keys returns the access key of the identity, for clients that sign themselves.
+func (s *Signer) Keys(ctx context.Context) (id, secret, token string, err error) {
+	keys, err := s.credentials.Retrieve(ctx)
+	if err != nil {
+		return "", "", "", s.noCredentials(err)
+	}
+	return keys.AccessKeyID, keys.SecretAccessKey, keys.SessionToken, nil
+}
+
 // noCredentials describes why an identity has no credentials. The SDK ends its search at the
 // metadata service of EC2, whose failure explains little on other computers.
 func (s *Signer) noCredentials(err error) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/model/langchain"
 	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/internal/model/wire"
+	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -69,6 +70,9 @@ func account(m *spec.Model, c *wire.Config, opts provider.Options) (missing stri
 		c.BaseURL = strings.Replace(c.BaseURL, "REGION.amazonaws.com", "REGION.amazonaws.com.cn", 1)
 	}
 	c.BaseURL = strings.Replace(c.BaseURL, "REGION", region, 1)
+	if identity != nil { // an API key of Bedrock opens no bucket
+		c.Bucket = &remotefs.Identity{Region: region, Keys: signer.Keys}
+	}
 	if c.Key == "" {
 		c.Credential = signer.Name()
 		c.Authorize = func(req *http.Request, body []byte) error { return signer.Sign(req, body, "bedrock") }

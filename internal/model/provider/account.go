@@ -17,6 +17,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/model/wire"
 	"github.com/qtype-dev/qtype/internal/modelparams"
 	"github.com/qtype-dev/qtype/internal/redact"
+	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/internal/trust"
 	"github.com/qtype-dev/qtype/model"
@@ -41,9 +42,18 @@ func googleAccount(m *spec.Model, c *wire.Config, opts Options) (missing string,
 	region := id.Region()
 	c.BaseURL = strings.Replace(c.BaseURL, "REGION-", strings.TrimPrefix(region+"-", "global-"), 1)
 	c.Account = wire.Account{Project: project, Region: region}
-	if c.Key == "" {
+	authorize := id.Authorize
+	if key := c.Key; key != "" {
+		authorize = func(req *http.Request) error {
+			req.Header.Set("Authorization", "Bearer "+key)
+			return nil
+		}
+	} else {
 		c.Credential = id.Name()
 		c.Authorize = func(req *http.Request, _ []byte) error { return id.Authorize(req) }
+	}
+	if m.Auth.To != nil {
+		c.Bucket = &remotefs.Identity{Authorize: authorize}
 	}
 	return "", nil
 }

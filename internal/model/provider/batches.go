@@ -27,7 +27,7 @@ func (c *client) useBatches(m *spec.Model, opts Options) (bool, error) {
 		if err := errors.Join(opts.Policy.Write(m.Batch.Bucket), opts.Policy.Read(m.Batch.Bucket)); err != nil {
 			return false, fmt.Errorf("model %s: %w", m.ID, err)
 		}
-		c.config.Files = &remotefs.Client{Buckets: opts.Buckets}
+		c.config.Files = &remotefs.Client{Buckets: opts.Buckets, Identity: c.config.Bucket}
 	}
 	api, err := c.Batches(*m, c.config)
 	if err != nil {
@@ -106,6 +106,37 @@ func (b batchedEmbedder) Embed(ctx context.Context, texts []string) ([][]float32
 		usage = batched(usage)
 	}
 	return vectors, usage, err
+}
+
+// chosenChat makes some calls in batches.
+type chosenChat struct {
+	model.Chat // makes the others
+	batched    model.Chat
+	isBatched  func(context.Context) bool
+}
+
+// Generate makes one call. One in a batch is not streamed.
+func (c chosenChat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
+	if !c.isBatched(ctx) {
+		return c.Chat.Generate(ctx, req)
+	}
+	req.Stream = false
+	return c.batched.Generate(ctx, req)
+}
+
+// chosenEmbedder makes some calls in batches.
+type chosenEmbedder struct {
+	model.Embedder // makes the others
+	batched        model.Embedder
+	isBatched      func(context.Context) bool
+}
+
+// Embed calls the model.
+func (c chosenEmbedder) Embed(ctx context.Context, texts []string) ([][]float32, model.Usage, error) {
+	if !c.isBatched(ctx) {
+		return c.Embedder.Embed(ctx, texts)
+	}
+	return c.batched.Embed(ctx, texts)
 }
 
 // prefixes are what embedding models were trained to find before a query and before a document. A row is for the

@@ -5,6 +5,7 @@ package provider
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"maps"
@@ -43,6 +44,8 @@ type Options struct {
 	// Batches returns the HTTP client of a model whose calls are made in batches by its provider; nil to make them
 	// at once. next makes the calls that batches do not have.
 	Batches func(m *spec.Model, api wire.Batches, next *http.Client) *http.Client
+	// IsBatched reports whether a call is made in a batch, where others of the same model are made at once; nil if all are.
+	IsBatched func(ctx context.Context) bool
 
 	Buckets remotefs.Buckets // the services of the buckets that batches need; nil for none
 
@@ -115,23 +118,37 @@ func New(m *spec.Model, opts Options) (model.Chat, error) {
 		}
 		return newMock(other, m, opts)
 	}
-	inBatches, err := client.useBatches(m, opts)
+	other := *client
+	made, inBatches, err := client.chat(m, opts)
+	if err == nil && inBatches && opts.IsBatched != nil {
+		opts.Batches = nil
+		var atOnce model.Chat
+		atOnce, _, err = other.chat(m, opts)
+		made = chosenChat{atOnce, made, opts.IsBatched}
+	}
 	if err != nil {
 		return nil, err
 	}
-	policy := callPolicy(m, client.limitKey(), opts)
+	return WithAnswers(m, made, opts), nil
+}
+
+// chat makes a model with its retries, and reports whether its calls are made in batches.
+func (c *client) chat(m *spec.Model, opts Options) (made model.Chat, inBatches bool, err error) {
+	if inBatches, err = c.useBatches(m, opts); err != nil {
+		return nil, false, err
+	}
+	policy := callPolicy(m, c.limitKey(), opts)
 	if opts.Flex && !inBatches {
-		policy = client.useFlex(m, policy)
+		policy = c.useFlex(m, policy)
 	}
-	made, err := client.Chat(*m, client.config, policy.Timeout)
-	if err != nil {
-		return nil, err
+	if made, err = c.Chat(*m, c.config, policy.Timeout); err != nil {
+		return nil, false, err
 	}
 	if inBatches {
-		return WithAnswers(m, model.WithRetry(opts.Wrap(batchedChat{made}), batchPolicy), opts), nil
+		return model.WithRetry(opts.Wrap(batchedChat{made}), batchPolicy), true, nil
 	}
 	policy = withBreaker(policy, m, made.Info().Endpoint, opts)
-	return WithAnswers(m, model.WithRetry(opts.Wrap(made), policy), opts), nil
+	return model.WithRetry(opts.Wrap(made), policy), false, nil
 }
 
 // WithAnswers adds what the document declares about answers: their form, and what happens
@@ -170,23 +187,39 @@ func NewEmbedder(m *spec.EmbeddingModel, opts Options) (model.Embedder, error) {
 	if row, _ := m.ProviderRow(); !row.BatchEmbeddings {
 		client.Batches = nil
 	}
-	inBatches, err := client.useBatches(&m.Model, opts)
+	other := *client
+	made, inBatches, err := client.embedder(m, opts)
+	if err == nil && inBatches && opts.IsBatched != nil {
+		opts.Batches = nil
+		var atOnce model.Embedder
+		atOnce, _, err = other.embedder(m, opts)
+		made = chosenEmbedder{atOnce, made, opts.IsBatched}
+	}
 	if err != nil {
 		return nil, err
 	}
-	made, err := client.embed(m)
+	return withEmbeddingCost(&m.Model, made), nil
+}
+
+// embedder makes an embedding model with its retries, and reports whether its calls are made in batches.
+func (c *client) embedder(m *spec.EmbeddingModel, opts Options) (_ model.Embedder, inBatches bool, err error) {
+	if inBatches, err = c.useBatches(&m.Model, opts); err != nil {
+		return nil, false, err
+	}
+	made, err := c.embed(m)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	var batch model.Batch
 	if limited, ok := made.(interface{ Batch() model.Batch }); ok {
 		batch = limited.Batch()
 	}
+	made = withPrefixes(made)
 	if inBatches {
-		return withEmbeddingCost(&m.Model, model.WithBatches(opts.WrapEmbedder(batchedEmbedder{made}), batch, batchPolicy)), nil
+		return model.WithBatches(opts.WrapEmbedder(batchedEmbedder{made}), batch, batchPolicy), true, nil
 	}
-	policy := withBreaker(callPolicy(&m.Model, client.limitKey(), opts), &m.Model, made.Info().Endpoint, opts)
-	return withEmbeddingCost(&m.Model, model.WithBatches(opts.WrapEmbedder(withPrefixes(made)), batch, policy)), nil
+	policy := withBreaker(callPolicy(&m.Model, c.limitKey(), opts), &m.Model, made.Info().Endpoint, opts)
+	return model.WithBatches(opts.WrapEmbedder(made), batch, policy), false, nil
 }
 
 // client is the client of a model's provider and what it makes the model from.

@@ -40,20 +40,21 @@ var ErrTooLong = errors.New("the response is too long")
 
 // Config is the model and the server to call.
 type Config struct {
-	Info       model.Info       // describes the model; ID is used in errors, Name in requests
-	BaseURL    string           // the server's address, without the path of the method
-	BaseURLEnv string           // the environment variable that BaseURL is from, for error messages; empty for the document
-	Key        string           // empty for none
-	Credential string           // source of the key for error messages: id of an auth or name of a variable
-	Params     map[string]any   // inference parameters, sent unchanged
-	Headers    http.Header      // that the document adds to each request; nil for none
-	HTTP       *http.Client     // carries the calls; nil means http.DefaultTransport
-	Account    Account          // where the model is in a cloud; zero for others
-	Own        bool             // the server is the provider's own, with all of its protocol; other servers have less
-	Batched    bool             // calls are made in batches, whose answers are not streamed
-	NoCache    bool             // requests do not ask the provider to cache prompts
-	Files      *remotefs.Client // opens the bucket of batches; nil without one
-	Idle       time.Duration    // how long a request about batches waits for the server; 0 for two minutes
+	Info       model.Info         // describes the model; ID is used in errors, Name in requests
+	BaseURL    string             // the server's address, without the path of the method
+	BaseURLEnv string             // the environment variable that BaseURL is from, for error messages; empty for the document
+	Key        string             // empty for none
+	Credential string             // source of the key for error messages: id of an auth or name of a variable
+	Params     map[string]any     // inference parameters, sent unchanged
+	Headers    http.Header        // that the document adds to each request; nil for none
+	HTTP       *http.Client       // carries the calls; nil means http.DefaultTransport
+	Account    Account            // where the model is in a cloud; zero for others
+	Own        bool               // the server is the provider's own, with all of its protocol; other servers have less
+	Batched    bool               // calls are made in batches, whose answers are not streamed
+	NoCache    bool               // requests do not ask the provider to cache prompts
+	Files      *remotefs.Client   // opens the bucket of batches; nil without one
+	Bucket     *remotefs.Identity // that uses the bucket of batches; nil for that of the environment
+	Idle       time.Duration      // how long a request about batches waits for the server; 0 for two minutes
 
 	// Authorize adds credentials that a request cannot have as a fixed Key: a signature, or a
 	// token that expires. Its errors are one line without secrets. Nil for none.

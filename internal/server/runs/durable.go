@@ -35,6 +35,9 @@ func (m *Manager) create(ctx context.Context, r *Run, s *Start) (*Run, error) {
 	}
 	stored := newStoredRequest(s)
 	stored.ID, stored.Created, stored.Fingerprint, stored.Delegated = r.ID, r.Created, fingerprint(r.Flow), m.opts.Engine != nil
+	if s.Batch {
+		stored.Batches = m.opts.Batches.ID()
+	}
 	request, err := json.Marshal(stored)
 	if err != nil {
 		return nil, fmt.Errorf("the run cannot be stored: %w", err)
@@ -120,7 +123,7 @@ func (m *Manager) settle(r *Run, cause error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
 	defer cancel()
 	s := r.State()
-	s.Updated = time.Now().UTC()
+	s.Updated, s.Batch = time.Now().UTC(), r.endBatches(ctx)
 	s.end(cause, func(err error) string { return r.public(err) })
 	err := r.record.saveState(ctx, r.Flow, s, r.record.checkOwner)
 	if errors.Is(err, errTaken) || errors.Is(err, errDeleted) {
@@ -166,7 +169,10 @@ func (m *Manager) load(ctx context.Context, app *runtime.App, id string) (*Run, 
 		r.requests.open[p.ID] = &openRequest{Request: p}
 		r.requests.order = append(r.requests.order, p.ID)
 	}
-	r.state = State{Status: cmp.Or(s.Status, Running), Updated: s.Updated, Rows: s.Rows, Error: s.Error}
+	r.state = State{Status: cmp.Or(s.Status, Running), Updated: s.Updated, Rows: s.Rows, Error: s.Error, Batch: s.Batch}
+	if req.Batches != "" && s.Batch == nil { // it has not ended
+		r.state.Batch = &Batch{}
+	}
 	if s.Budget != nil {
 		r.err = s.Budget
 	}
@@ -177,13 +183,17 @@ func (m *Manager) load(ctx context.Context, app *runtime.App, id string) (*Run, 
 // isExpired reports whether a run has ended and can no longer be found.
 func (m *Manager) isExpired(rec *record) bool {
 	var req storedRequest
-	return rec.get(requestValue, &req) && time.Since(req.Created) > m.opts.Expire && !m.isUnfinished(rec)
+	return rec.get(requestValue, &req) && m.expires(rec, req.Created)
 }
 
-func (m *Manager) isUnfinished(rec *record) bool {
+// expires reports whether a run has ended that long ago.
+func (m *Manager) expires(rec *record, created time.Time) bool {
 	var s storedState
 	rec.get(stateValue, &s)
-	return !s.Status.Ended()
+	if s.Updated.After(created) {
+		created = s.Updated
+	}
+	return s.Status.Ended() && time.Since(created) > m.opts.Expire
 }
 
 // replayEvents makes the events of a stored run: those of its rows.

@@ -234,19 +234,19 @@ func (m *Manager) resume(ctx context.Context, app *runtime.App, id string, liste
 }
 
 // errUnknownFlow ends a run for which no server with its document came.
-var errUnknownFlow = &redact.PublicError{Err: errors.New("no server has the flow and the engine with which the run began")}
+var errUnknownFlow = &redact.PublicError{Err: errors.New("no server has the flow, the engine and the file of batches with which the run began")}
 
 // knows returns the flow of a stored run, and whether its declarations and the engine are those with which the run began.
 func (m *Manager) knows(app *runtime.App, req *storedRequest) (flow *spec.Flow, known bool) {
 	flow, err := app.Flow(req.Flow)
-	if err == nil && sameFingerprint(fingerprint(flow), req.Fingerprint) && req.Delegated == (m.opts.Engine != nil) {
+	if err == nil && sameFingerprint(fingerprint(flow), req.Fingerprint) && req.Delegated == (m.opts.Engine != nil) && m.hasBatches(req) {
 		return flow, true
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.unknown[req.ID] {
 		m.unknown[req.ID] = true
-		m.opts.Log.Warn("a stored run waits for a server with the document and the engine with which it began", "run", req.ID, "flow", req.Flow)
+		m.opts.Log.Warn("a stored run waits for a server with the document, the engine and the file of batches with which it began", "run", req.ID, "flow", req.Flow)
 	}
 	return flow, false
 }
@@ -370,7 +370,7 @@ func (m *Manager) removeExpired(ctx context.Context, state store.Application, id
 		return err
 	}
 	var req storedRequest
-	if rec.get(requestValue, &req) && (m.isUnfinished(rec) || time.Since(req.Created) <= m.opts.Expire) {
+	if rec.get(requestValue, &req) && !m.expires(rec, req.Created) {
 		return nil
 	}
 	_, err = state.Records(appstate.Runs).Remove(ctx, rec.head) // unless another process uses or deletes it

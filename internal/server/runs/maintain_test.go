@@ -81,7 +81,7 @@ func stored(t *testing.T, m *runs.Manager, app *runtime.App) *runs.Run {
 	return r
 }
 
-// The store keeps an ended run for Options.Expire; then the manager of a running server
+// The store keeps a run for Options.Expire after its end; then the manager of a running server
 // deletes it, without being called.
 func TestManager_DeletesExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -99,7 +99,11 @@ func TestManager_DeletesExpired(t *testing.T) {
 		if n := count(t, state); n != 1 {
 			t.Errorf("%d stored runs before the next search", n)
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(2 * time.Hour)
+		if n := count(t, state); n != 1 {
+			t.Errorf("%d stored runs two hours after the end", n)
+		}
+		time.Sleep(2 * time.Hour)
 		if n := count(t, state); n != 0 {
 			t.Errorf("%d stored runs after it", n)
 		}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/runtime"
@@ -37,6 +38,9 @@ type Options struct {
 	// Engine runs the rows; nil: the App of this process does.
 	Engine Engine
 
+	// Batches makes the calls of models of runs with Start.Batch; nil if there are none. The Manager serves it.
+	Batches *waves.Shared
+
 	// Lease returns a context in which turns have a lease; see memory.WithLease. nil: that of memory.WithServerLease.
 	Lease func(ctx context.Context, work string, lost func()) context.Context
 
@@ -59,6 +63,7 @@ type Start struct {
 
 	Instructions *steps.Instructions // of the client, for models; nil for none
 
+	Batch    bool   // calls of models are made in batches of their providers; the run is durable
 	Durable  bool   // the run survives a restart
 	Digest   string // identifies the request: Begin with the ID of an existing run needs the same
 	Detached bool   // the run continues without a client
@@ -145,6 +150,10 @@ func NewManager(o Options) *Manager {
 	if o.State != nil {
 		m.background.Go(func() { m.maintain(ctx) })
 		m.background.Go(func() { m.keepClean(ctx) })
+		if o.Batches != nil {
+			o.Batches.Run.Report = func(line string) { o.Log.Info(line) }
+			m.background.Go(func() { o.Batches.Serve(ctx, func(id string) (bool, error) { return m.isOpen(ctx, id) }) })
+		}
 	}
 	return m
 }
@@ -188,6 +197,9 @@ func (m *Manager) newRun(s *Start) *Run {
 		r.ID = "run_" + rand.Text()
 	}
 	r.state = State{Status: Running, Updated: r.Created}
+	if s.Batch {
+		r.batches = m.opts.Batches
+	}
 	return r
 }
 
@@ -215,14 +227,14 @@ func (m *Manager) register(r *Run) (existing *Run, err error) {
 }
 
 // full reports whether no run can start; the caller holds the lock. Runs that wait for
-// their clients, maybe for days, do not prevent others.
+// their clients or for batches, maybe for days, do not prevent others.
 func (m *Manager) full() bool {
 	if m.active < m.opts.MaxActive {
 		return false
 	}
 	waiting := 0
 	for _, r := range m.runs {
-		if r.State().Status == Waiting {
+		if r.batches != nil || r.State().Status == Waiting {
 			waiting++
 		}
 	}
@@ -269,16 +281,24 @@ func (r *Run) process(ctx context.Context, s *Start, ask Ask) (err error) {
 			err = errInternal
 		}
 	}()
+	if r.batches != nil {
+		ctx = r.batches.Begin(ctx, r.ID, rowsAtOnce(s))
+	}
 	ctx = tool.WithHandlers(s.Context(ctx, ask), tool.Handlers{Approve: ask.approve, Client: func(string) tool.ClientHandler { return ask.RunClientTool }})
 	var opts []runtime.RunOption
 	if s.Events {
 		opts = append(opts, runtime.WithEvents(r.hear, kinds...))
+	} else if r.batches != nil {
+		opts = append(opts, runtime.WithEvents(r.count, steps.EventUsage))
 	}
 	if r.record != nil {
 		ctx = steps.WithCallLog(ctx, r.record)
 		opts = append(opts, runtime.WithRunID(r.ID))
 	}
 	for res, err := range r.app.Run(ctx, r.Flow.ID, r.inputs(s.Rows), opts...) {
+		if err == nil && runtime.Suspended(res) { // the file of the batches is not usable
+			err = r.batches.Run.Failed()
+		}
 		if err != nil {
 			return err
 		}
@@ -316,6 +336,11 @@ func (m *Manager) end(r *Run, err error) {
 	r.finish(err)
 	if r.record != nil && suspended {
 		m.release(r)
+	}
+	if r.batches != nil && !suspended {
+		if err := r.batches.End(r.ID); err != nil {
+			m.opts.Log.Error("the calls of a run could not be forgotten", "run", r.ID, "error", err)
+		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -447,49 +472,4 @@ func (r *Run) wait(ctx context.Context, opened []*openRequest) {
 // requestEvent returns an event of a request.
 func requestEvent(t Type, req *Request) Event {
 	return Event{Type: t, Step: req.Step, Row: req.Row, Tool: req.Tool, Call: req.Call, Request: req}
-}
-
-// Watch counts a client that follows the run, until leave is called.
-func (r *Run) Watch() (leave func()) {
-	r.watchers.Add(1)
-	return func() { r.watchers.Add(-1) }
-}
-
-// Disconnected is called when a client of a run has gone: the run ends, unless others
-// follow it, it is detached, or waits for the client to come back with an answer.
-func (r *Run) Disconnected() {
-	if !r.detached && r.watchers.Load() == 0 && r.State().Status != Waiting {
-		r.end(ErrCancelled)
-	}
-}
-
-// Shutdown stops accepting runs and waits until the active ones have ended or ctx
-// ends. Runs that wait for an answer are suspended if they survive a restart.
-func (m *Manager) Shutdown(ctx context.Context) error {
-	m.mu.Lock()
-	m.closed = true
-	active := make([]*Run, 0, m.active)
-	for _, r := range m.runs {
-		active = append(active, r)
-	}
-	m.mu.Unlock()
-	defer m.background.Wait()
-	defer m.stop()
-	for _, r := range active {
-		if r.survives() && r.State().Status == Waiting {
-			r.end(memory.ErrSuspended)
-		}
-	}
-	for _, r := range active {
-		if r.Wait(ctx) == nil {
-			continue
-		}
-		if r.survives() {
-			r.end(memory.ErrSuspended)
-		} else {
-			r.end(ErrClosed)
-		}
-		<-r.finished
-	}
-	return context.Cause(ctx)
 }

@@ -53,6 +53,7 @@ type storedRequest struct {
 	Detached    bool              `json:"detached,omitempty"`
 	Digest      string            `json:"digest,omitempty"`    // of the request, chosen by the client of the Manager
 	Fingerprint map[string]string `json:"fingerprint"`         // of the declarations of the flow
+	Batches     string            `json:"batches,omitempty"`   // the file of its batches: only a server with that continues the run
 	Delegated   bool              `json:"delegated,omitempty"` // an Engine has the rows: only servers with one continue the run
 }
 
@@ -65,7 +66,7 @@ func newStoredRequest(s *Start) *storedRequest {
 // start returns the request.
 func (req *storedRequest) start(app *runtime.App, flow *spec.Flow, rows []map[string]any) Start {
 	return Start{App: app, Flow: flow, Owner: req.Owner, Session: req.Session, Rows: rows, Events: req.Events, History: req.History,
-		Stateless: req.Stateless, Tools: req.Tools, Instructions: req.Instructions, Detached: req.Detached, Digest: req.Digest, ID: req.ID}
+		Stateless: req.Stateless, Tools: req.Tools, Instructions: req.Instructions, Detached: req.Detached, Digest: req.Digest, ID: req.ID, Batch: req.Batches != ""}
 }
 
 // storedState is the state of a run.
@@ -76,6 +77,7 @@ type storedState struct {
 	Error   string          `json:"error,omitempty"`
 	Results []*storedResult `json:"results,omitempty"`
 	Pending []*Request      `json:"pending,omitempty"`
+	Batch   *Batch          `json:"batch,omitempty"`
 
 	Budget *runtime.BudgetError `json:"budget,omitempty"` // that the run exceeded
 }
@@ -243,7 +245,7 @@ func (r *record) unanswered() []*Request {
 
 // saveState stores the state of a run; see set for keep.
 func (r *record) saveState(ctx context.Context, flow *spec.Flow, s State, keep func(map[string][]byte) error) error {
-	stored := storedState{Status: s.Status, Updated: s.Updated, Rows: s.Rows, Error: s.Error, Pending: s.Pending, Budget: s.budget}
+	stored := storedState{Status: s.Status, Updated: s.Updated, Rows: s.Rows, Error: s.Error, Pending: s.Pending, Batch: s.Batch, Budget: s.budget}
 	for _, res := range s.Results {
 		stored.Results = append(stored.Results, storeResult(res))
 	}

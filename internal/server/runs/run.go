@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -54,6 +55,7 @@ type State struct {
 	Error   string     // why the run failed
 	Results []*Result  // so far, in the order of the rows
 	Pending []*Request // what it waits for
+	Batch   *Batch     // of a run with batches that has ended, and of a snapshot; nil for none
 
 	budget *runtime.BudgetError // that the run exceeded, nil for none
 }
@@ -72,8 +74,9 @@ type Run struct {
 	log      *slog.Logger // nil: nothing is logged
 	digest   string       // of the request; see Start
 	requests *requests
-	record   *record // nil if it does not survive a restart
-	err      error   // the error that ended it; set before finished is closed
+	record   *record       // nil if it does not survive a restart
+	batches  *waves.Shared // makes its calls of models; nil for none
+	err      error         // the error that ended it; set before finished is closed
 	finished chan struct{}
 	watchers atomic.Int64  // clients that follow it
 	size     int           // about its size in bytes, set when it has ended
@@ -86,7 +89,8 @@ type Run struct {
 	events eventLog
 	wake   chan struct{} // closed with the next event; nil if no caller waits for one
 	state  State
-	paused int // events that the last stream had when it paused
+	spent  spent // of a run with batches
+	paused int   // events that the last stream had when it paused
 }
 
 // State returns a snapshot.
@@ -220,6 +224,7 @@ func (r *Run) add(ev Event, change func(*State)) {
 
 // hear receives the events of the engine.
 func (r *Run) hear(ev steps.Event) {
+	r.count(ev)
 	e := Event{Type: types[ev.Kind], Step: ev.Step, Row: ev.Row, Text: ev.Text, Tool: ev.Tool, Call: ev.CallID, Source: ev.Source}
 	if ev.Err != nil {
 		e.Error = r.public(ev.Err, "row", ev.Row, "step", ev.Step, "call", ev.CallID)

@@ -59,6 +59,9 @@ func jsonContent(schema any) object {
 func (f *Flow) operation() object {
 	request := ref(f.ID() + "Request")
 	body := object{member("anyOf", []any{request, object{member("type", "array"), member("items", request)}})}
+	if spec.VariableByID(f.Inputs, "rows") == nil {
+		body[0].Value = append(body[0].Value.([]any), f.rowsSchema())
+	}
 	return object{
 		member("operationId", "run_"+f.ID()), member("tags", []string{"flows"}), member("summary", "Run "+f.ID()), member("description", f.Spec.Description),
 		member("parameters", []object{
@@ -73,6 +76,13 @@ func (f *Flow) operation() object {
 			member("202", response("The run, which has not ended", jsonContent(ref("Run")))),
 		}, 400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503)),
 	}
+}
+
+// rowsSchema describes a body with a list of rows.
+func (f *Flow) rowsSchema() object {
+	batch := object{member("type", "boolean"), member("description", "Calls of models are made in batches of their providers, which cost half as much and take up to a day. It needs the header Prefer: respond-async.")}
+	properties := object{member("rows", listOf(ref(f.ID()+"Request"))), member(batchMember, batch)}
+	return described(f.ID()+"Rows", properties, []string{"rows"})
 }
 
 // streamOperation describes POST /flows/{id}/stream.
@@ -262,7 +272,7 @@ func commonSchemas() object {
 			member("id", text), member("flow", text), member("session", text),
 			member("status", object{member("type", "string"), member("enum", []string{"running", "waiting", "succeeded", "failed", "cancelled"})}),
 			member("created", text), member("updated", text), member("rows", record), member("pending", list(record)),
-			member("error", text), member("errors", list(ref("RowError"))), member("outputs", list(record)),
+			member("batch", batchSchema()), member("error", text), member("errors", list(ref("RowError"))), member("outputs", list(record)),
 		}, []string{"id", "flow", "session", "status", "created", "updated", "rows", "pending", "errors", "outputs"})),
 		member("Answer", append(described("Answer", object{
 			member("id", object{member("type", "string"), member("minLength", 1)}), member("approved", object{member("type", "boolean")}),
@@ -273,6 +283,14 @@ func commonSchemas() object {
 			member("errors", list(object{member("type", "object"), member("properties", object{member("pointer", text), member("detail", text)})})),
 		}, []string{"status", "code", "title"})),
 	}
+}
+
+// batchSchema describes what a run whose calls are made in batches waits for.
+func batchSchema() object {
+	return described("RunBatch", object{
+		member("wave", typed("integer")), member("gathered", typed("integer")), member("calls", typed("integer")), member("batches", typed("integer")),
+		member("expected", typed("string")), member("cost", typed("number")), member("saved", typed("number")),
+	}, []string{"wave", "gathered", "calls", "batches", "cost", "saved"})
 }
 
 // typed is a schema with only a type.
