@@ -21,11 +21,11 @@ func taskTime(heartbeat time.Duration) time.Duration {
 	return max(min(heartbeat, maxTaskTime), time.Second)
 }
 
-// runChunk runs a chunk. The first workflow task of a request begins it: one that ends before its first heartbeat
+// runChunk runs a chunk. The first workflow task of a request, or of a turn in a lane, begins it: one that ends before its first heartbeat
 // needs no activity. Any later workflow task may follow the end of a worker, so an activity runs the chunk then.
 func (r *scheduler) runChunk(ctx workflow.Context, partition, number int) (made done, err error) {
 	t := r.task(partition, number)
-	isFirst := workflow.GetInfo(ctx).GetCurrentHistoryLength() <= firstTask && t.Moved == nil && t.Answers == nil
+	isFirst := workflow.GetInfo(ctx).GetCurrentHistoryLength() <= r.first && t.Moved == nil && t.Answers == nil
 	if r.plan.Begin && isFirst {
 		made, err = r.begin(ctx, &t)
 		failure, failed := errors.AsType[*temporal.ApplicationError](err)

@@ -39,6 +39,7 @@ type engineRun struct {
 	header    checkpoint.Header
 	blobs     *blobs
 	workflow  string // its id
+	lane      *lane  // the workflow, if it is that of a turn; nil for a workflow of the run
 	queue     string
 	plan      *plan // nil before the rows are stored
 	isRunning bool  // the workflow was started earlier, and runs or is complete

@@ -50,7 +50,13 @@ func (s *Server) follow(ctx context.Context, r *engineRun, job *runs.Job) error 
 	defer stop()
 	ended := make(chan error, 1)
 	var last state
-	go func() { ended <- s.await(ctx, r.workflow, &last) }()
+	go func() {
+		if r.lane != nil {
+			ended <- s.turn(ctx, r, &last)
+			return
+		}
+		ended <- s.await(ctx, r.workflow, &last)
+	}()
 	unseen := time.AfterFunc(workerTimeout, func() { s.warn(ctx, r.queue) })
 	defer unseen.Stop()
 	next := time.NewTimer(minLook)
@@ -61,6 +67,7 @@ func (s *Server) follow(ctx context.Context, r *engineRun, job *runs.Job) error 
 	for wait := minLook; ; wait = min(wait+wait/4, maxLook) {
 		select {
 		case <-ctx.Done():
+			<-ended
 			return context.Cause(ctx)
 		case err := <-ended:
 			if ctx.Err() != nil {

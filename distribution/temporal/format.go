@@ -17,7 +17,7 @@ import (
 
 // formatVersion is part of the name of task queues: workers of another version do not
 // take part in a run.
-const formatVersion = 10
+const formatVersion = 11
 
 // chunk is a sequence of rows that one worker runs.
 type chunk struct {
