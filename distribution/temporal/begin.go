@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	firstTask   = 3           // the events of a history when its first workflow task has begun
-	maxTaskTime = time.Minute // of a workflow task that begins a chunk
+	firstTask   = 3                      // the events of a history when its first workflow task has begun
+	maxTaskTime = time.Minute            // of a workflow task that begins a chunk
+	cancelLook  = 500 * time.Millisecond // between two looks whether the run of such a chunk is canceled
 )
 
 // taskTime returns how long a worker may be silent that begins a chunk in a workflow task.
@@ -29,7 +30,7 @@ func (r *scheduler) runChunk(ctx workflow.Context, partition, number int) (made 
 	if r.plan.Begin && isFirst {
 		made, err = r.begin(ctx, &t)
 		failure, failed := errors.AsType[*temporal.ApplicationError](err)
-		if err == nil && !made.Busy || ctx.Err() != nil || failed && failure.NonRetryable() {
+		if err == nil && !made.Busy || ctx.Err() != nil || temporal.IsCanceledError(err) || failed && failure.NonRetryable() {
 			return made, err
 		}
 		t.Resumed, made = t.Resumed || !made.Busy, done{}
@@ -101,6 +102,8 @@ func (w *chunkRunner) begin(ctx context.Context, t task) (done, error) {
 	})
 	brief := time.NewTimer(beatPause(t.Heartbeat))
 	defer brief.Stop()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	select {
 	case <-b.ended:
 		return b.made, b.err
@@ -111,6 +114,10 @@ func (w *chunkRunner) begin(ctx context.Context, t task) (done, error) {
 		cancel(context.Cause(ctx))
 		<-b.ended
 		return b.made, b.err
+	case <-w.canceled(ctx, &t):
+		cancel(temporal.NewCanceledError())
+		<-b.ended
+		return b.made, temporal.NewCanceledError()
 	case <-brief.C:
 	}
 	w.mu.Lock()
@@ -126,6 +133,29 @@ func (w *chunkRunner) begin(ctx context.Context, t task) (done, error) {
 		}
 	})
 	return done{Queue: w.queue}, nil
+}
+
+// canceled returns a channel that is closed when the server cancels the run of a chunk: Temporal tells it only when the workflow task has
+// ended. It looks until ctx ends.
+func (w *chunkRunner) canceled(ctx context.Context, t *task) <-chan struct{} {
+	if t.Request == nil {
+		return nil
+	}
+	noted := make(chan struct{})
+	w.ongoing.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(cancelLook):
+			}
+			if w.blobs.read(ctx, canceledName(t.Run), new(bool)) == nil {
+				close(noted)
+				return
+			}
+		}
+	})
+	return noted
 }
 
 // take removes and returns a chunk that was begun and is no activity yet; nil if there is none.

@@ -57,6 +57,10 @@ func (s *Server) follow(ctx context.Context, r *engineRun, job *runs.Job) error 
 		}
 		ended <- s.await(ctx, r.workflow, &last)
 	}()
+	if !job.Events {
+		starts := time.AfterFunc(maxStartTime, r.begun)
+		defer starts.Stop()
+	}
 	unseen := time.AfterFunc(workerTimeout, func() { s.warn(ctx, r.queue) })
 	defer unseen.Stop()
 	next := time.NewTimer(minLook)
@@ -82,6 +86,7 @@ func (s *Server) follow(ctx context.Context, r *engineRun, job *runs.Job) error 
 			return err
 		}
 		if found {
+			r.begun()
 			unseen.Stop()
 			wait = minLook
 		}

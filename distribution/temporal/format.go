@@ -247,7 +247,8 @@ func outputName(run string, partition, number int) string {
 func callsName(run string, partition, number int) string {
 	return fmt.Sprintf("%s/calls/%d/%d", run, partition, number)
 }
-func requestName(run string) string { return run + "/request" }
+func requestName(run string) string  { return run + "/request" }
+func canceledName(run string) string { return run + "/canceled" }
 func eventsName(run string, partition, number, part int) string {
 	return fmt.Sprintf("%s/events/%d/%d/%d", run, partition, number, part)
 }

@@ -2,32 +2,33 @@ package temporal
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 )
 
-// gate limits how many calls are made at once, and how many wait for that.
+// gate limits how many requests are starting at once, and how many wait for that.
 type gate struct {
-	places  chan struct{} // one for each call
+	places  chan struct{} // one for each request
 	waiting atomic.Int64
-	most    int64 // calls that wait
+	most    int64 // requests that start or wait
 }
 
-func newGate(calls, waiting int) *gate {
-	return &gate{places: make(chan struct{}, calls), most: int64(waiting)}
+func newGate(starts, waiting int) *gate {
+	return &gate{places: make(chan struct{}, starts), most: int64(starts + waiting)}
 }
 
-// pass makes a call. If too many wait, it returns the answer to a client whose request can be sent again.
-func (g *gate) pass(ctx context.Context, call func() error) error {
-	if g.waiting.Add(1) > g.most+int64(cap(g.places)) {
+// enter waits for a place, which the caller leaves when its request has begun; a second call of leave does nothing. If too many wait, it
+// returns the answer to a client whose request can be sent again.
+func (g *gate) enter(ctx context.Context) (leave func(), err error) {
+	if g.waiting.Add(1) > g.most {
 		g.waiting.Add(-1)
-		return tryLater("too many requests wait for their start; try again later")
+		return nil, tryLater("too many requests wait for their start; try again later")
 	}
-	defer g.waiting.Add(-1)
 	select {
 	case g.places <- struct{}{}:
-		defer func() { <-g.places }()
-		return call()
+		return sync.OnceFunc(func() { <-g.places; g.waiting.Add(-1) }), nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		g.waiting.Add(-1)
+		return nil, context.Cause(ctx)
 	}
 }

@@ -66,7 +66,7 @@ func (l *laneRun) turn(ctx workflow.Context, p plan) (turned, error) {
 	switch {
 	case r.isComplete():
 		return turned{State: r.state, Ended: l.ended}, nil
-	case ctx.Err() != nil:
+	case ctx.Err() != nil || r.isCanceled && r.err == nil:
 		return turned{}, temporal.NewCanceledError()
 	case r.err == nil:
 		r.err = errLongHistory

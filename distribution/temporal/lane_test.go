@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	enums "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
@@ -99,6 +100,7 @@ func TestLane(t *testing.T) {
 
 	answer = k.hold("canceled")
 	defer answer()
+	k.server.cfg.Heartbeat = 20 * time.Second // it would become an activity after 5
 	run = k.begin("s", "canceled")
 	k.await(run, "canceled", false)
 	id = k.lane()
@@ -108,6 +110,9 @@ func TestLane(t *testing.T) {
 		t.Errorf("got %+v", s)
 	}
 	k.awaitEnd(id, enums.WORKFLOW_EXECUTION_STATUS_CANCELED)
+	if all := k.history(id); slices.Contains(all, "ActivityTaskScheduled") {
+		t.Errorf("the turn went on after it was canceled: %v", all)
+	}
 	k.want(k.begin("s", "after"), "after", 1)
 	stop()
 	testkit.Must(t, k.manager.Shutdown(t.Context()))

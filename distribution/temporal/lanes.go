@@ -86,6 +86,7 @@ func (s *Server) enterLane(ctx context.Context, r *engineRun) error {
 	r.plan.Resumed = true // a turn that is sent again may have begun
 	if r.lane = s.lanes.take(r.queue); r.lane == nil {
 		if err := s.startLane(ctx, r); err != nil {
+			r.begun()
 			return errors.Join(err, r.blobs.remove(r.plan.Run))
 		}
 	}
@@ -96,13 +97,10 @@ func (s *Server) enterLane(ctx context.Context, r *engineRun) error {
 // startLane starts a lane for a run.
 func (s *Server) startLane(ctx context.Context, r *engineRun) error {
 	id := strings.Join([]string{"qtype", r.plan.App, r.plan.Flow, "turns", rand.Text()}, "-")
-	err := s.starting.pass(ctx, func() error {
-		_, err := s.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-			ID: id, TaskQueue: r.queue, WorkflowExecutionTimeout: laneTimeout, WorkflowTaskTimeout: taskTime(s.cfg.Heartbeat),
-			StaticSummary: "turns of " + r.plan.Flow,
-		}, laneName)
-		return err
-	})
+	_, err := s.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: id, TaskQueue: r.queue, WorkflowExecutionTimeout: laneTimeout, WorkflowTaskTimeout: taskTime(s.cfg.Heartbeat),
+		StaticSummary: "turns of " + r.plan.Flow,
+	}, laneName)
 	switch {
 	case err == nil:
 		r.lane = &lane{id: id, began: time.Now()}

@@ -24,10 +24,11 @@ import (
 )
 
 const (
-	workerTimeout    = 5 * time.Second // how long a run may have no worker before the server logs it
-	maxStarts        = 16              // workflows that are being started at once: more would be slower, and time out
-	maxStartsWaiting = 512             // workflows that wait for that: they have started before their clients give up
-	startRetry       = 5 * time.Second // after which a client may try again if Temporal has not answered, or too many wait
+	workerTimeout    = 5 * time.Second        // how long a run may have no worker before the server logs it
+	maxStarts        = 16                     // workflows and turns that are being started at once: more would be slower, and time out
+	maxStartsWaiting = 512                    // of those that wait for that: they have started before their clients give up
+	maxStartTime     = 250 * time.Millisecond // for which a turn without events is being started: nothing shows that it has begun
+	startRetry       = 5 * time.Second        // after which a client may try again if Temporal has not answered, or too many wait
 )
 
 // Server runs the requests of a server on Temporal. It is a runs.Engine, and safe for concurrent use.
@@ -36,7 +37,7 @@ type Server struct {
 	client client.Client
 	log    *slog.Logger
 
-	starting *gate          // of workflows that are being started
+	starting *gate          // of workflows that are being started, and of turns that have not begun
 	lanes    lanes          // workflows for turns
 	ending   sync.WaitGroup // the ends of workflows that were canceled
 }
@@ -82,6 +83,7 @@ func (s *Server) Run(ctx context.Context, job *runs.Job) (release func(), err er
 		return func() {}, err
 	}
 	err = s.follow(ctx, r, job)
+	r.begun()
 	switch {
 	case errors.Is(err, memory.ErrSuspended):
 		return func() {}, err
@@ -111,10 +113,15 @@ func (s *Server) begin(ctx context.Context, job *runs.Job) (*engineRun, error) {
 	if r.plan, err = s.plan(ctx, r, job); err != nil {
 		return nil, err
 	}
-	if isTurn(job, r.plan) {
+	leave, err := s.starting.enter(ctx)
+	if err != nil {
+		return nil, errors.Join(err, r.blobs.remove(r.plan.Run))
+	}
+	if r.begun = leave; isTurn(job, r.plan) {
 		return r, s.enterLane(ctx, r)
 	}
-	err = s.starting.pass(ctx, func() error { return r.start(ctx) })
+	err = r.start(ctx)
+	leave()
 	if err == nil {
 		return r, nil
 	}
@@ -183,6 +190,9 @@ func (s *Server) plan(ctx context.Context, r *engineRun, job *runs.Job) (*plan, 
 // cancel cancels the workflow, and deletes its blobs when it has ended.
 func (s *Server) cancel(r *engineRun) error {
 	ctx, stop := context.WithTimeout(context.Background(), cancelTimeout)
+	if r.plan.Begin { // without the blob, the worker learns it when the workflow task ends
+		_ = r.blobs.store(ctx, canceledName(r.plan.Run), true, true)
+	}
 	if err := s.client.CancelWorkflow(ctx, r.workflow, ""); err != nil && !isNotFound(err) {
 		stop()
 		return err

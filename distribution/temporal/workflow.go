@@ -202,7 +202,7 @@ func runWorkflow(ctx workflow.Context, p plan) (state, error) {
 	switch {
 	case r.isComplete():
 		return r.state, nil
-	case ctx.Err() != nil:
+	case ctx.Err() != nil || r.isCanceled && r.err == nil:
 		return r.state, temporal.NewCanceledError(r.state)
 	case r.err != nil:
 		return r.state, r.failure()
@@ -215,11 +215,12 @@ func runWorkflow(ctx workflow.Context, p plan) (state, error) {
 
 // scheduler is one execution of the workflow.
 type scheduler struct {
-	plan   plan
-	state  state
-	err    error // why the run cannot go on; nil if it can
-	cancel func()
-	first  int // the most events when a workflow task may begin the chunk
+	plan       plan
+	state      state
+	err        error // why the run cannot go on; nil if it can
+	cancel     func()
+	isCanceled bool // a worker has noted that the run is canceled, or the workflow has
+	first      int  // the most events when a workflow task may begin the chunk
 }
 
 func newScheduler(p plan) *scheduler {
@@ -261,6 +262,7 @@ func (r *scheduler) runPartition(ctx workflow.Context, partition int) {
 		made, err := r.runChunk(ctx, partition, number)
 		switch {
 		case temporal.IsCanceledError(err):
+			r.isCanceled = true
 			return
 		case err != nil:
 			if r.err == nil {
