@@ -19,8 +19,9 @@ import (
 
 // The times between two looks for the blobs of a run: short while there are new ones, then longer.
 const (
-	minLook = 50 * time.Millisecond
-	maxLook = 250 * time.Millisecond
+	minLook      = 50 * time.Millisecond
+	maxLook      = 250 * time.Millisecond // in a bucket
+	maxLocalLook = 100 * time.Millisecond // in a folder, where a look is a system call
 )
 
 // errUnexpected is a text of a run that ended, but whose results are not there.
@@ -68,7 +69,11 @@ func (s *Server) follow(ctx context.Context, r *engineRun, job *runs.Job) error 
 	if r.plan.MaxOutput > 0 && !job.Events && !r.plan.MayWait {
 		next.Stop() // there is nothing to see before the end
 	}
-	for wait := minLook; ; wait = min(wait+wait/4, maxLook) {
+	most := maxLook
+	if r.blobs.isLocal() {
+		most = maxLocalLook
+	}
+	for wait := minLook; ; wait = min(wait+wait/4, most) {
 		select {
 		case <-ctx.Done():
 			<-ended
