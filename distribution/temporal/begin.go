@@ -120,6 +120,12 @@ func (w *chunkRunner) begin(ctx context.Context, t task) (done, error) {
 		return b.made, temporal.NewCanceledError()
 	case <-brief.C:
 	}
+	w.handOver(t, b, began)
+	return done{Queue: w.queue}, nil
+}
+
+// handOver lets a chunk wait for the activity that it becomes.
+func (w *chunkRunner) handOver(t task, b *begun, began time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.begun == nil {
@@ -129,10 +135,9 @@ func (w *chunkRunner) begin(ctx context.Context, t task) (done, error) {
 	w.begun[key] = b
 	b.late = time.AfterFunc(taskTime(t.Heartbeat)-time.Since(began), func() { // then Temporal gives it to another worker
 		if w.take(key) != nil {
-			cancel(errLost)
+			b.cancel(errLost)
 		}
 	})
-	return done{Queue: w.queue}, nil
 }
 
 // canceled returns a channel that is closed when the server cancels the run of a chunk: Temporal tells it only when the workflow task has

@@ -51,13 +51,7 @@ func (s *Server) follow(ctx context.Context, r *engineRun, job *runs.Job) error 
 	defer stop()
 	ended := make(chan error, 1)
 	var last state
-	go func() {
-		if r.lane != nil {
-			ended <- s.turn(ctx, r, &last)
-			return
-		}
-		ended <- s.await(ctx, r.workflow, &last)
-	}()
+	go func() { ended <- s.await(ctx, r, &last) }()
 	if !job.Events {
 		starts := time.AfterFunc(maxStartTime, r.begun)
 		defer starts.Stop()
@@ -66,12 +60,12 @@ func (s *Server) follow(ctx context.Context, r *engineRun, job *runs.Job) error 
 	defer unseen.Stop()
 	next := time.NewTimer(minLook)
 	defer next.Stop()
-	if r.plan.MaxOutput > 0 && !job.Events && !r.plan.MayWait {
-		next.Stop() // there is nothing to see before the end
-	}
 	most := maxLook
 	if r.blobs.isLocal() {
 		most = maxLocalLook
+	}
+	if r.plan.MaxOutput > 0 && !job.Events && !r.plan.MayWait {
+		next.Stop() // there is nothing to see before the end
 	}
 	for wait := minLook; ; wait = min(wait+wait/4, most) {
 		select {
@@ -82,6 +76,7 @@ func (s *Server) follow(ctx context.Context, r *engineRun, job *runs.Job) error 
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
+			s.leaveLane(r)
 			f.down.state, f.hasEnded = last, true
 			return f.finish(ctx, err)
 		case <-next.C:
@@ -99,10 +94,18 @@ func (s *Server) follow(ctx context.Context, r *engineRun, job *runs.Job) error 
 	}
 }
 
-// await waits for the end of a workflow, also while Temporal is away.
-func (s *Server) await(ctx context.Context, id string, last *state) error {
+// await waits for the end of a workflow or a turn, also while Temporal is away.
+func (s *Server) await(ctx context.Context, r *engineRun, last *state) error {
+	if r.lane != nil {
+		return s.turn(ctx, r, last)
+	}
+	return awaitAnswer(ctx, func() error { return s.client.GetWorkflow(ctx, r.workflow, "").Get(ctx, last) })
+}
+
+// awaitAnswer makes a call until Temporal answers it.
+func awaitAnswer(ctx context.Context, call func() error) error {
 	for {
-		err := s.client.GetWorkflow(ctx, id, "").Get(ctx, last)
+		err := call()
 		if !isAway(err) || ctx.Err() != nil {
 			return err
 		}

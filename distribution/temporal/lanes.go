@@ -24,8 +24,11 @@ const (
 // lane is a workflow of runLane that a server has started. At most one turn is in it.
 type lane struct {
 	id    string
+	run   string // the id of its run: without it, Temporal looks for the newest one
 	began time.Time
 	freed time.Time // when its last turn ended
+
+	hasEnded bool // it takes no more turns
 }
 
 // lanes are the lanes of a server that have no turn, by the task queue; the last ones are used first. They are safe for concurrent use.
@@ -97,13 +100,13 @@ func (s *Server) enterLane(ctx context.Context, r *engineRun) error {
 // startLane starts a lane for a run.
 func (s *Server) startLane(ctx context.Context, r *engineRun) error {
 	id := strings.Join([]string{"qtype", r.plan.App, r.plan.Flow, "turns", rand.Text()}, "-")
-	_, err := s.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+	started, err := s.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: id, TaskQueue: r.queue, WorkflowExecutionTimeout: laneTimeout, WorkflowTaskTimeout: taskTime(s.cfg.Heartbeat),
 		StaticSummary: "turns of " + r.plan.Flow,
 	}, laneName)
 	switch {
 	case err == nil:
-		r.lane = &lane{id: id, began: time.Now()}
+		r.lane = &lane{id: id, run: started.GetRunID(), began: time.Now()}
 		return nil
 	case isAway(err) && ctx.Err() == nil:
 		return s.unavailable(r, err)
@@ -126,23 +129,31 @@ func (s *Server) turn(ctx context.Context, r *engineRun, last *state) error {
 		case isAway(err) && ctx.Err() == nil:
 			s.ending.Go(func() { _ = s.cancel(r) }) // it may have begun
 			return s.unavailable(r, err)
-		case err == nil && !made.Ended:
-			s.endLanes(s.lanes.put(r.queue, r.lane))
+		case err != nil || made.Ended:
+			r.lane.hasEnded = true
 		}
 		*last = made.State
 		return err
 	}
 }
 
-// send sends the turn, which has the same id if it is sent again, and waits for its end.
+// leaveLane lets other turns use the lane of a run, unless it has ended. A run that is canceled does not leave its lane: the lane is canceled.
+func (s *Server) leaveLane(r *engineRun) {
+	if r.lane != nil && !r.lane.hasEnded {
+		s.endLanes(s.lanes.put(r.queue, r.lane))
+	}
+}
+
+// send sends the turn, which has the same id if it is sent again, and waits for its end. Once Temporal has stored it, it also waits while
+// Temporal is away.
 func (s *Server) send(ctx context.Context, r *engineRun, made *turned) error {
 	sent, err := s.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		UpdateID: r.plan.Run, WorkflowID: r.workflow, UpdateName: turnUpdate, Args: []any{*r.plan}, WaitForStage: client.WorkflowUpdateStageCompleted,
+		UpdateID: r.plan.Run, WorkflowID: r.workflow, RunID: r.lane.run, UpdateName: turnUpdate, Args: []any{*r.plan}, WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err != nil {
 		return err
 	}
-	return sent.Get(ctx, made)
+	return awaitAnswer(ctx, func() error { return sent.Get(ctx, made) })
 }
 
 // endLanes ends lanes without a turn.
