@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
 	"github.com/qtype-dev/qtype/internal/server/runs"
@@ -18,6 +19,7 @@ import (
 const (
 	maxLaneTime = time.Hour                  // for which a server uses a lane
 	laneTimeout = maxLaneTime + maxChunkTime // after which Temporal ends the lane of a server that was killed
+	maxLanes    = 3                          // other lanes for a turn whose lane has ended before it began
 	maxLaneIdle = 5 * time.Minute            // after which a server ends a lane
 )
 
@@ -116,11 +118,13 @@ func (s *Server) startLane(ctx context.Context, r *engineRun) error {
 
 // turn gives the run to its lane, and waits for its end.
 func (s *Server) turn(ctx context.Context, r *engineRun, last *state) error {
-	for {
+	for more := maxLanes; ; more-- {
 		var made turned
 		err := s.send(ctx, r, &made)
+		_, failed := errors.AsType[*serviceerror.WorkflowNotReady](err)
 		switch {
-		case isNotFound(err) && ctx.Err() == nil: // the lane has ended before
+		case (isNotFound(err) || failed) && ctx.Err() == nil && more > 0: // the lane has ended before, or its task has failed
+			s.endLanes([]*lane{r.lane})
 			if err := s.startLane(ctx, r); err != nil {
 				return err
 			}
