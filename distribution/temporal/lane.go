@@ -32,6 +32,8 @@ type laneRun struct {
 	turns int
 	next  int // the events when the next turn begins, unless a workflow task is repeated
 	ended bool
+
+	isCanceled bool // the last turn was
 }
 
 // runLane runs turns until one was not as short as others, or has failed.
@@ -46,6 +48,9 @@ func runLane(ctx workflow.Context) error {
 	defer end()
 	if waited := workflow.Await(stored, func() bool { return workflow.AllHandlersFinished(stored) }); waited != nil {
 		return waited
+	}
+	if l.isCanceled || ctx.Err() != nil {
+		return temporal.NewCanceledError()
 	}
 	return err
 }
@@ -67,6 +72,7 @@ func (l *laneRun) turn(ctx workflow.Context, p plan) (turned, error) {
 	case r.isComplete():
 		return turned{State: r.state, Ended: l.ended}, nil
 	case ctx.Err() != nil || r.isCanceled && r.err == nil:
+		l.isCanceled = true
 		return turned{}, temporal.NewCanceledError()
 	case r.err == nil:
 		r.err = errLongHistory

@@ -190,12 +190,12 @@ func (s *Server) plan(ctx context.Context, r *engineRun, job *runs.Job) (*plan, 
 // cancel cancels the workflow, and deletes its blobs when it has ended.
 func (s *Server) cancel(r *engineRun) error {
 	ctx, stop := context.WithTimeout(context.Background(), cancelTimeout)
-	if r.plan.Begin { // without the blob, the worker learns it when the workflow task ends
-		_ = r.blobs.store(ctx, canceledName(r.plan.Run), true, true)
-	}
 	if err := s.client.CancelWorkflow(ctx, r.workflow, ""); err != nil && !isNotFound(err) {
 		stop()
 		return err
+	}
+	if r.plan.Begin { // without the blob, the worker learns it when the workflow task ends
+		_ = r.blobs.store(ctx, canceledName(r.plan.Run), true, true)
 	}
 	s.ending.Go(func() {
 		defer stop()
