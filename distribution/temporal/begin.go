@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	firstTask   = 3           // the events of a history when its first workflow task has begun
-	maxTaskTime = time.Minute // of a workflow task that begins a chunk
+	firstTask   = 3                      // the events of a history when its first workflow task has begun
+	maxTaskTime = time.Minute            // of a workflow task that begins a chunk
+	cancelLook  = 500 * time.Millisecond // between two looks whether the run of such a chunk is canceled
 )
 
 // taskTime returns how long a worker may be silent that begins a chunk in a workflow task.
@@ -21,15 +22,15 @@ func taskTime(heartbeat time.Duration) time.Duration {
 	return max(min(heartbeat, maxTaskTime), time.Second)
 }
 
-// runChunk runs a chunk. The first workflow task of a request begins it: one that ends before its first heartbeat
+// runChunk runs a chunk. The first workflow task of a request, or of a turn in a lane, begins it: one that ends before its first heartbeat
 // needs no activity. Any later workflow task may follow the end of a worker, so an activity runs the chunk then.
 func (r *scheduler) runChunk(ctx workflow.Context, partition, number int) (made done, err error) {
 	t := r.task(partition, number)
-	isFirst := workflow.GetInfo(ctx).GetCurrentHistoryLength() <= firstTask && t.Moved == nil && t.Answers == nil
+	isFirst := workflow.GetInfo(ctx).GetCurrentHistoryLength() <= r.first && t.Moved == nil && t.Answers == nil
 	if r.plan.Begin && isFirst {
 		made, err = r.begin(ctx, &t)
 		failure, failed := errors.AsType[*temporal.ApplicationError](err)
-		if err == nil && !made.Busy || ctx.Err() != nil || failed && failure.NonRetryable() {
+		if err == nil && !made.Busy || ctx.Err() != nil || temporal.IsCanceledError(err) || failed && failure.NonRetryable() {
 			return made, err
 		}
 		t.Resumed, made = t.Resumed || !made.Busy, done{}
@@ -101,6 +102,8 @@ func (w *chunkRunner) begin(ctx context.Context, t task) (done, error) {
 	})
 	brief := time.NewTimer(beatPause(t.Heartbeat))
 	defer brief.Stop()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	select {
 	case <-b.ended:
 		return b.made, b.err
@@ -111,8 +114,18 @@ func (w *chunkRunner) begin(ctx context.Context, t task) (done, error) {
 		cancel(context.Cause(ctx))
 		<-b.ended
 		return b.made, b.err
+	case <-w.canceled(ctx, &t):
+		cancel(temporal.NewCanceledError())
+		<-b.ended
+		return b.made, temporal.NewCanceledError()
 	case <-brief.C:
 	}
+	w.handOver(t, b, began)
+	return done{Queue: w.queue}, nil
+}
+
+// handOver lets a chunk wait for the activity that it becomes.
+func (w *chunkRunner) handOver(t task, b *begun, began time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.begun == nil {
@@ -122,10 +135,32 @@ func (w *chunkRunner) begin(ctx context.Context, t task) (done, error) {
 	w.begun[key] = b
 	b.late = time.AfterFunc(taskTime(t.Heartbeat)-time.Since(began), func() { // then Temporal gives it to another worker
 		if w.take(key) != nil {
-			cancel(errLost)
+			b.cancel(errLost)
 		}
 	})
-	return done{Queue: w.queue}, nil
+}
+
+// canceled returns a channel that is closed when the server cancels the run of a chunk: Temporal tells it only when the workflow task has
+// ended. It looks until ctx ends.
+func (w *chunkRunner) canceled(ctx context.Context, t *task) <-chan struct{} {
+	if t.Request == nil {
+		return nil
+	}
+	noted := make(chan struct{})
+	w.ongoing.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(cancelLook):
+			}
+			if w.blobs.read(ctx, canceledName(t.Run), new(bool)) == nil {
+				close(noted)
+				return
+			}
+		}
+	})
+	return noted
 }
 
 // take removes and returns a chunk that was begun and is no activity yet; nil if there is none.

@@ -40,12 +40,14 @@ flows:
 
 // talks is a server whose requests run on a worker of this process.
 type talks struct {
-	t       *testing.T
-	app     *runtime.App
-	path    string // of the document
-	server  *Server
-	manager *runs.Manager
-	cfg     durable.Config
+	t        *testing.T
+	app      *runtime.App
+	path     string // of the document
+	temporal *servertest.Server
+	server   *Server
+	manager  *runs.Manager
+	cfg      durable.Config
+	lane     func() string // returns the id of the newest lane; nil if each run has a workflow
 
 	mu   sync.Mutex
 	held map[string]chan struct{} // closed when the model may answer a text
@@ -58,7 +60,7 @@ func newTalks(t *testing.T) *talks {
 	at, err := servertest.Temporal()
 	servertest.Need(t, err)
 	t.Cleanup(func() { testkit.Must(t, at.Close()) })
-	k := &talks{t: t, held: map[string]chan struct{}{}, made: map[string]int{}}
+	k := &talks{t: t, temporal: at, held: map[string]chan struct{}{}, made: map[string]int{}}
 	t.Setenv("OPENAI_API_KEY", "x")
 	site := httptest.NewServer(modeltest.OpenAI(func(messages []modeltest.Message) (string, int) {
 		text := messages[len(messages)-1].Content
@@ -127,14 +129,18 @@ func TestWorkerProcess(t *testing.T) {
 	testkit.Must(t, Engine{}.Work(t.Context(), app, workerConfig(cfg)))
 }
 
-// TestBegin_Killed: another worker runs the turn of a killed one, before and after the turn is an activity.
+// TestBegin_Killed: another worker runs the turn of a killed one, before and after the turn is an activity, of a workflow of the run and of a lane.
 func TestBegin_Killed(t *testing.T) {
 	k := newTalks(t)
-	for _, later := range []bool{false, true} {
+	for i := range 4 {
+		later := i%2 == 1
+		if i == 2 {
+			k.useLanes()
+		}
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWorkerProcess$")
 		cmd.Env = append(os.Environ(), workerVariable+"="+strings.Join([]string{k.path, k.cfg.Address, k.cfg.Blobs}, "\n"))
 		testkit.Must(t, cmd.Start())
-		text := fmt.Sprint("killed ", later)
+		text := fmt.Sprint("killed ", i)
 		answer := k.hold(text)
 		run := k.begin("s", text)
 		k.await(run, text, later)
@@ -163,13 +169,16 @@ func (k *talks) begin(session, text string) *runs.Run {
 	flow, err := k.app.Flow("main")
 	testkit.Must(k.t, err)
 	rows := []map[string]any{{"text": text}}
-	run, err := k.manager.Begin(k.t.Context(), runs.Start{App: k.app, Flow: flow, Owner: "ada", Session: session, Rows: rows})
+	run, err := k.manager.Begin(k.t.Context(), runs.Start{App: k.app, Flow: flow, Owner: "ada", Session: session, Rows: rows, Durable: k.lane == nil})
 	testkit.Must(k.t, err)
 	return run
 }
 
-// workflow returns the id of the workflow of a run.
+// workflow returns the id of the workflow of a run, or of the newest lane.
 func (k *talks) workflow(run *runs.Run) string {
+	if k.lane != nil {
+		return k.lane()
+	}
 	return fmt.Sprintf("qtype-talk-main-%s-%s", run.ID, strconv.FormatInt(run.Created.UnixNano(), 36))
 }
 
@@ -185,18 +194,25 @@ func (k *talks) want(run *runs.Run, text string, calls int, events ...string) {
 	if k.made[text] != calls {
 		k.t.Errorf("%s: %d calls of the model, want %d", text, k.made[text], calls)
 	}
-	var all []string
-	every := enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT
-	for history := k.server.client.GetWorkflowHistory(k.t.Context(), k.workflow(run), "", false, every); history.HasNext(); {
-		event, err := history.Next()
-		testkit.Must(k.t, err)
-		if name := event.GetEventType().String(); !strings.HasPrefix(name, "WorkflowTask") {
-			all = append(all, name)
-		}
+	if events == nil {
+		return
 	}
-	if events != nil && !slices.Equal(all, events) {
+	all := slices.DeleteFunc(k.history(k.workflow(run)), func(name string) bool { return strings.HasPrefix(name, "WorkflowTask") })
+	if !slices.Equal(all, events) {
 		k.t.Errorf("%s: the events %v, want %v", text, all, events)
 	}
+}
+
+// history returns the types of the events of a workflow.
+func (k *talks) history(id string) (all []string) {
+	k.t.Helper()
+	every := enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT
+	for history := k.server.client.GetWorkflowHistory(k.t.Context(), id, "", false, every); history.HasNext(); {
+		event, err := history.Next()
+		testkit.Must(k.t, err)
+		all = append(all, event.GetEventType().String())
+	}
+	return all
 }
 
 // await returns when the model got a text and, if isActivity is set, an activity runs the turn.
@@ -222,8 +238,10 @@ func (k *talks) await(run *runs.Run, text string, isActivity bool) {
 func TestBegin_Worker(t *testing.T) {
 	k := newTalks(t)
 	stop := k.work()
-	k.want(k.begin("s", "short"), "short", 1, "WorkflowExecutionStarted", "MarkerRecorded", "WorkflowExecutionCompleted")
+	short := k.begin("s", "short")
+	k.want(short, "short", 1, "WorkflowExecutionStarted", "MarkerRecorded", "WorkflowExecutionCompleted")
 
+	k.record(k.workflow(short), "history_request.json")
 	answer := k.hold("long")
 	run := k.begin("s", "long")
 	k.await(run, "long", true)

@@ -105,7 +105,8 @@ func (b *blobs) isLocal() bool {
 	return !remote
 }
 
-// createFile creates a file in a folder for blobs, to which the caller appends.
+// createFile creates a file in a folder for blobs, to which the caller appends. It is found after the end of the computer when syncFolder has
+// ended.
 func (b *blobs) createFile(name string) (*os.File, error) {
 	path := b.address(name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
@@ -114,10 +115,6 @@ func (b *blobs) createFile(name string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o666) //nolint:gosec // as other blobs, with the permissions of the umask
 	if err != nil {
 		return nil, fmt.Errorf("blobs: %w", err)
-	}
-	if dir, err := os.Open(filepath.Dir(path)); err == nil {
-		_ = dir.Sync()  // not supported by every file system
-		_ = dir.Close() // sync only
 	}
 	return file, nil
 }

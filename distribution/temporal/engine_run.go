@@ -39,6 +39,8 @@ type engineRun struct {
 	header    checkpoint.Header
 	blobs     *blobs
 	workflow  string // its id
+	lane      *lane  // the workflow, if it is that of a turn; nil for a workflow of the run
+	begun     func() // of a request: another one may start; nil for a run of a file
 	queue     string
 	plan      *plan // nil before the rows are stored
 	isRunning bool  // the workflow was started earlier, and runs or is complete

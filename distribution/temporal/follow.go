@@ -19,8 +19,9 @@ import (
 
 // The times between two looks for the blobs of a run: short while there are new ones, then longer.
 const (
-	minLook = 50 * time.Millisecond
-	maxLook = 250 * time.Millisecond
+	minLook      = 50 * time.Millisecond
+	maxLook      = 250 * time.Millisecond // in a bucket
+	maxLocalLook = 100 * time.Millisecond // in a folder, where a look is a system call
 )
 
 // errUnexpected is a text of a run that ended, but whose results are not there.
@@ -50,22 +51,32 @@ func (s *Server) follow(ctx context.Context, r *engineRun, job *runs.Job) error 
 	defer stop()
 	ended := make(chan error, 1)
 	var last state
-	go func() { ended <- s.await(ctx, r.workflow, &last) }()
+	go func() { ended <- s.await(ctx, r, &last) }()
+	if !job.Events {
+		starts := time.AfterFunc(maxStartTime, r.begun)
+		defer starts.Stop()
+	}
 	unseen := time.AfterFunc(workerTimeout, func() { s.warn(ctx, r.queue) })
 	defer unseen.Stop()
 	next := time.NewTimer(minLook)
 	defer next.Stop()
+	most := maxLook
+	if r.blobs.isLocal() {
+		most = maxLocalLook
+	}
 	if r.plan.MaxOutput > 0 && !job.Events && !r.plan.MayWait {
 		next.Stop() // there is nothing to see before the end
 	}
-	for wait := minLook; ; wait = min(wait+wait/4, maxLook) {
+	for wait := minLook; ; wait = min(wait+wait/4, most) {
 		select {
 		case <-ctx.Done():
+			<-ended
 			return context.Cause(ctx)
 		case err := <-ended:
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
+			s.leaveLane(r)
 			f.down.state, f.hasEnded = last, true
 			return f.finish(ctx, err)
 		case <-next.C:
@@ -75,6 +86,7 @@ func (s *Server) follow(ctx context.Context, r *engineRun, job *runs.Job) error 
 			return err
 		}
 		if found {
+			r.begun()
 			unseen.Stop()
 			wait = minLook
 		}
@@ -82,10 +94,18 @@ func (s *Server) follow(ctx context.Context, r *engineRun, job *runs.Job) error 
 	}
 }
 
-// await waits for the end of a workflow, also while Temporal is away.
-func (s *Server) await(ctx context.Context, id string, last *state) error {
+// await waits for the end of a workflow or a turn, also while Temporal is away.
+func (s *Server) await(ctx context.Context, r *engineRun, last *state) error {
+	if r.lane != nil {
+		return s.turn(ctx, r, last)
+	}
+	return awaitAnswer(ctx, func() error { return s.client.GetWorkflow(ctx, r.workflow, "").Get(ctx, last) })
+}
+
+// awaitAnswer makes a call until Temporal answers it.
+func awaitAnswer(ctx context.Context, call func() error) error {
 	for {
-		err := s.client.GetWorkflow(ctx, id, "").Get(ctx, last)
+		err := call()
 		if !isAway(err) || ctx.Err() != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ import (
 
 // formatVersion is part of the name of task queues: workers of another version do not
 // take part in a run.
-const formatVersion = 10
+const formatVersion = 11
 
 // chunk is a sequence of rows that one worker runs.
 type chunk struct {
@@ -247,7 +247,8 @@ func outputName(run string, partition, number int) string {
 func callsName(run string, partition, number int) string {
 	return fmt.Sprintf("%s/calls/%d/%d", run, partition, number)
 }
-func requestName(run string) string { return run + "/request" }
+func requestName(run string) string  { return run + "/request" }
+func canceledName(run string) string { return run + "/canceled" }
 func eventsName(run string, partition, number, part int) string {
 	return fmt.Sprintf("%s/events/%d/%d/%d", run, partition, number, part)
 }

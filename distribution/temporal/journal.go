@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -38,6 +39,7 @@ type journal struct {
 	mu            sync.Mutex
 	synced        *sync.Cond // isSyncing has become false
 	file          *os.File   // nil before the first entry
+	isListed      bool       // the folder of the file is synced, so that the file is found
 	pending       []byte     // frames that a bucket does not have
 	objects       int        // of the bucket
 	timer         *time.Timer
@@ -121,8 +123,8 @@ func (j *journal) sync() error {
 
 // store stores what was written before. The caller holds the lock, which is released meanwhile.
 func (j *journal) store() error {
-	frames, name, file := j.pending, fmt.Sprintf("%s/%06d", owner(j.folder, j.segment), j.objects), j.file
-	j.pending, j.timer = nil, nil
+	frames, name, file, isListed := j.pending, fmt.Sprintf("%s/%06d", owner(j.folder, j.segment), j.objects), j.file, j.isListed
+	j.pending, j.timer, j.isListed = nil, nil, true
 	if frames != nil {
 		j.objects++
 	}
@@ -131,10 +133,23 @@ func (j *journal) store() error {
 	switch {
 	case frames != nil:
 		return j.blobs.put(j.ctx, name, frames)
-	case file != nil:
+	case file == nil:
+		return nil
+	case isListed:
 		return file.Sync()
 	}
-	return nil
+	var listed sync.WaitGroup
+	defer listed.Wait()
+	listed.Go(func() { syncFolder(filepath.Dir(file.Name())) })
+	return file.Sync()
+}
+
+// syncFolder stores the names of the files in a folder, where the file system supports it.
+func syncFolder(path string) {
+	if dir, err := os.Open(path); err == nil { //nolint:gosec // the folder of a journal
+		_ = dir.Sync()
+		_ = dir.Close()
+	}
 }
 
 // close ends the journal.

@@ -24,9 +24,11 @@ import (
 )
 
 const (
-	workerTimeout = 5 * time.Second // how long a run may have no worker before the server logs it
-	maxStarts     = 16              // workflows that are being started at once: more would be slower, and time out
-	startRetry    = 5 * time.Second // after which a client may try again if Temporal has not answered
+	workerTimeout    = 5 * time.Second        // how long a run may have no worker before the server logs it
+	maxStarts        = 16                     // workflows and turns that are being started at once: more would be slower, and time out
+	maxStartsWaiting = 512                    // of those that wait for that: they have started before their clients give up
+	maxStartTime     = 250 * time.Millisecond // for which a turn without events is being started: nothing shows that it has begun
+	startRetry       = 5 * time.Second        // after which a client may try again if Temporal has not answered, or too many wait
 )
 
 // Server runs the requests of a server on Temporal. It is a runs.Engine, and safe for concurrent use.
@@ -35,7 +37,8 @@ type Server struct {
 	client client.Client
 	log    *slog.Logger
 
-	starting chan struct{}  // one for each workflow that is being started
+	starting *gate          // of workflows that are being started, and of turns that have not begun
+	lanes    lanes          // workflows for turns
 	ending   sync.WaitGroup // the ends of workflows that were canceled
 }
 
@@ -45,7 +48,7 @@ func (e Engine) Serve(ctx context.Context, cfg durable.Config, log *slog.Logger)
 	if err != nil {
 		return nil, err
 	}
-	return &Server{cfg: e.complete(cfg), client: c, log: log, starting: make(chan struct{}, maxStarts)}, nil
+	return &Server{cfg: e.complete(cfg), client: c, log: log, starting: newGate(maxStarts, maxStartsWaiting)}, nil
 }
 
 // Check logs whether a worker has the document, and which flows workers cannot run.
@@ -69,6 +72,7 @@ func (s *Server) warn(ctx context.Context, queue string) {
 // Close ends the connection.
 func (s *Server) Close() {
 	s.ending.Wait()
+	s.closeLanes()
 	s.client.Close()
 }
 
@@ -79,6 +83,7 @@ func (s *Server) Run(ctx context.Context, job *runs.Job) (release func(), err er
 		return func() {}, err
 	}
 	err = s.follow(ctx, r, job)
+	r.begun()
 	switch {
 	case errors.Is(err, memory.ErrSuspended):
 		return func() {}, err
@@ -108,22 +113,21 @@ func (s *Server) begin(ctx context.Context, job *runs.Job) (*engineRun, error) {
 	if r.plan, err = s.plan(ctx, r, job); err != nil {
 		return nil, err
 	}
-	select {
-	case s.starting <- struct{}{}:
-		err = r.start(ctx)
-		<-s.starting
-	case <-ctx.Done():
-		err = context.Cause(ctx)
+	leave, err := s.starting.enter(ctx)
+	if err != nil {
+		return nil, errors.Join(err, r.blobs.remove(r.plan.Run))
 	}
+	if r.begun = leave; isTurn(job, r.plan) {
+		return r, s.enterLane(ctx, r)
+	}
+	err = r.start(ctx)
+	leave()
 	if err == nil {
 		return r, nil
 	}
 	if isAway(err) && ctx.Err() == nil {
 		s.ending.Go(func() { _ = s.cancel(r) }) // it may have started
-		s.log.Error("a run was not started", "run", job.ID, "error", err)
-		p := problem.New(http.StatusServiceUnavailable, "engine_unavailable", "the server could not start the run; try again later")
-		p.RetryAfter = startRetry
-		return nil, p
+		return nil, s.unavailable(r, err)
 	}
 	removed := r.blobs.remove(r.plan.Run)
 	if _, exists := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); !exists || removed != nil {
@@ -131,6 +135,19 @@ func (s *Server) begin(ctx context.Context, job *runs.Job) (*engineRun, error) {
 	}
 	r.plan, err = r.planOf(ctx)
 	return r, err
+}
+
+// unavailable logs that Temporal has not answered, and returns the answer to the client.
+func (s *Server) unavailable(r *engineRun, err error) error {
+	s.log.Error("a run was not started", "workflow", r.workflow, "error", err)
+	return tryLater("the server could not start the run; try again later")
+}
+
+// tryLater returns the answer to a client whose request can be sent again.
+func tryLater(detail string) error {
+	p := problem.New(http.StatusServiceUnavailable, "engine_unavailable", "%s", detail)
+	p.RetryAfter = startRetry
+	return p
 }
 
 // plan stores the rows and the request.
@@ -145,6 +162,9 @@ func (s *Server) plan(ctx context.Context, r *engineRun, job *runs.Job) (*plan, 
 		return nil, err
 	}
 	u := newRequestUploader(r.codec, r.blobs, r.header.Run, waits)
+	if len(job.Rows) == 1 {
+		u.partitions = make([]partitionRows, 1)
+	}
 	partitions, inline, err := u.upload(ctx, func(yield func(runtime.Input) bool) {
 		for _, values := range job.Rows {
 			if !yield(runtime.Input{Values: values, Session: job.Session}) {
@@ -173,6 +193,9 @@ func (s *Server) cancel(r *engineRun) error {
 	if err := s.client.CancelWorkflow(ctx, r.workflow, ""); err != nil && !isNotFound(err) {
 		stop()
 		return err
+	}
+	if r.plan.Begin { // without the blob, the worker learns it when the workflow task ends
+		_ = r.blobs.store(ctx, canceledName(r.plan.Run), true, true)
 	}
 	s.ending.Go(func() {
 		defer stop()

@@ -62,7 +62,7 @@ func newServer(t *testing.T, w *chunkRunner) (*Server, *oneWorkflow) {
 	c := &oneWorkflow{env: env, ended: make(chan struct{}), updates: make(chan func())}
 	c.wait(t.Context().Done())
 	cfg := durable.Config{Blobs: w.blobs.base, Heartbeat: time.Minute}
-	return &Server{starting: make(chan struct{}, maxStarts), cfg: cfg, client: c, log: slog.New(slog.DiscardHandler)}, c
+	return &Server{starting: newGate(maxStarts, maxStartsWaiting), cfg: cfg, client: c, log: slog.New(slog.DiscardHandler)}, c
 }
 
 // ExecuteWorkflow starts the workflow.

@@ -123,11 +123,12 @@ type registry interface {
 	RegisterActivityWithOptions(a any, options activity.RegisterOptions)
 }
 
-// registerWorkflows adds the workflow.
+// registerWorkflows adds the workflows.
 func registerWorkflows(w registry) {
 	for _, name := range []string{workflowName, servedName} {
 		w.RegisterWorkflowWithOptions(runWorkflow, workflow.RegisterOptions{Name: name})
 	}
+	w.RegisterWorkflowWithOptions(runLane, workflow.RegisterOptions{Name: laneName})
 }
 
 // registerActivities adds the activities.

@@ -184,27 +184,15 @@ func (t *task) mayHaveBegun(ctx context.Context) bool {
 
 // runWorkflow runs the chunks of a plan: those of a partition in order, the partitions at the same time.
 func runWorkflow(ctx workflow.Context, p plan) (state, error) {
-	r := &scheduler{plan: p, state: p.State}
-	if r.state.Next == nil {
-		r.state.Next, r.state.Inline = make([]int, len(p.Partitions)), make([]map[int][]byte, len(p.Partitions))
-	}
+	r := newScheduler(p)
+	r.first = firstTask
 	if err := r.setHandlers(ctx); err != nil {
 		return r.state, err
 	}
 	if err := r.list(ctx, len(p.State.Open) > 0); err != nil { // an earlier execution may have had another memo
 		return r.state, err
 	}
-	inner, cancel := workflow.WithCancel(ctx)
-	r.cancel = cancel
-	wait := workflow.NewWaitGroup(ctx)
-	for partition := range p.Partitions {
-		wait.Add(1)
-		workflow.Go(inner, func(ctx workflow.Context) {
-			defer wait.Done()
-			r.runPartition(ctx, partition)
-		})
-	}
-	wait.Wait(ctx)
+	r.runPartitions(ctx)
 	stored, end := workflow.NewDisconnectedContext(ctx)
 	defer end()
 	err := workflow.Await(stored, func() bool { return workflow.AllHandlersFinished(stored) }) // answers that are being stored
@@ -214,7 +202,7 @@ func runWorkflow(ctx workflow.Context, p plan) (state, error) {
 	switch {
 	case r.isComplete():
 		return r.state, nil
-	case ctx.Err() != nil:
+	case ctx.Err() != nil || r.isCanceled && r.err == nil:
 		return r.state, temporal.NewCanceledError(r.state)
 	case r.err != nil:
 		return r.state, r.failure()
@@ -227,10 +215,35 @@ func runWorkflow(ctx workflow.Context, p plan) (state, error) {
 
 // scheduler is one execution of the workflow.
 type scheduler struct {
-	plan   plan
-	state  state
-	err    error // why the run cannot go on; nil if it can
-	cancel func()
+	plan       plan
+	state      state
+	err        error // why the run cannot go on; nil if it can
+	cancel     func()
+	isCanceled bool // a worker has noted that the run is canceled, or the workflow has
+	first      int  // the most events when a workflow task may begin the chunk
+}
+
+func newScheduler(p plan) *scheduler {
+	r := &scheduler{plan: p, state: p.State}
+	if r.state.Next == nil {
+		r.state.Next, r.state.Inline = make([]int, len(p.Partitions)), make([]map[int][]byte, len(p.Partitions))
+	}
+	return r
+}
+
+// runPartitions runs the chunks of all partitions.
+func (r *scheduler) runPartitions(ctx workflow.Context) {
+	inner, cancel := workflow.WithCancel(ctx)
+	r.cancel = cancel
+	wait := workflow.NewWaitGroup(ctx)
+	for partition := range r.plan.Partitions {
+		wait.Add(1)
+		workflow.Go(inner, func(ctx workflow.Context) {
+			defer wait.Done()
+			r.runPartition(ctx, partition)
+		})
+	}
+	wait.Wait(ctx)
 }
 
 // runPartition runs chunks until all are finished, or the workflow is to end.
@@ -249,6 +262,7 @@ func (r *scheduler) runPartition(ctx workflow.Context, partition int) {
 		made, err := r.runChunk(ctx, partition, number)
 		switch {
 		case temporal.IsCanceledError(err):
+			r.isCanceled = true
 			return
 		case err != nil:
 			if r.err == nil {

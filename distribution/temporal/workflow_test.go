@@ -153,13 +153,19 @@ func TestWorkflow_Cancel(t *testing.T) {
 	}
 }
 
+// replays registers workflows only.
+type replays struct{ worker.WorkflowReplayer }
+
+// RegisterActivityWithOptions does nothing.
+func (replays) RegisterActivityWithOptions(any, activity.RegisterOptions) {}
+
 // TestReplay: the workflow still makes the commands of histories that were recorded: runs that
 // this version finds on a server go on. A change that fails here needs a new formatVersion.
 func TestReplay(t *testing.T) {
-	for _, name := range []string{"activities", "local", "answers"} {
+	for _, name := range []string{"activities", "local", "answers", "request", "lane", "lane_long"} {
 		t.Run(name, func(t *testing.T) {
 			r := worker.NewWorkflowReplayer()
-			r.RegisterWorkflowWithOptions(runWorkflow, workflow.RegisterOptions{Name: workflowName})
+			registerWorkflows(replays{r})
 			if err := r.ReplayWorkflowHistoryFromJSONFile(nil, "testdata/history_"+name+".json"); err != nil {
 				t.Error(err)
 			}
