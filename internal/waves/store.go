@@ -32,6 +32,13 @@ CREATE TABLE results (key TEXT PRIMARY KEY, result BLOB NOT NULL);
 	`ALTER TABLE calls ADD COLUMN most INTEGER NOT NULL DEFAULT 0;`, // of calls in its batch, since one was refused as a whole; 0 for the limit of the provider
 }
 
+// The changes that are made most often.
+const (
+	noteCall     = "INSERT INTO calls (id, model, method, head, body, size) VALUES (?, ?, ?, ?, ?, ?)"
+	answerCall   = "INSERT INTO calls (id, model, method, head, size, status, answer, at_once) VALUES (?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT (id) DO UPDATE SET status = excluded.status, answer = excluded.answer, body = NULL, at_once = 1"
+	recordResult = "INSERT OR REPLACE INTO results (key, result) VALUES (?, ?)"
+)
+
 // statements are prepared.
 type statements struct{ lookup, note, answer, recorded, record *sql.Stmt }
 
@@ -42,10 +49,10 @@ func prepare(ctx context.Context, write, read *sql.DB) (s statements, err error)
 		text string
 	}{
 		{&s.lookup, read, "SELECT status, answer, at_once, coalesce(batch, 0) FROM calls WHERE id = ?"},
-		{&s.note, write, "INSERT INTO calls (id, model, method, head, body, size) VALUES (?, ?, ?, ?, ?, ?)"},
-		{&s.answer, write, "INSERT INTO calls (id, model, method, head, size, status, answer, at_once) VALUES (?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT (id) DO UPDATE SET status = excluded.status, answer = excluded.answer, body = NULL, at_once = 1"},
+		{&s.note, write, noteCall},
+		{&s.answer, write, answerCall},
 		{&s.recorded, read, "SELECT result FROM results WHERE key = ?"},
-		{&s.record, write, "INSERT OR REPLACE INTO results (key, result) VALUES (?, ?)"},
+		{&s.record, write, recordResult},
 	} {
 		if *p.to, err = p.db.PrepareContext(ctx, p.text); err != nil {
 			return s, err
@@ -82,19 +89,6 @@ func (r *Run) storeError(err error) error {
 	return fmt.Errorf("%s: %s", r.file.Path(), message)
 }
 
-// change runs do in a transaction. It is stored on the disk when change returns.
-func (r *Run) change(do func(*sql.Tx) error) error {
-	c, err := r.conn()
-	if err != nil {
-		return err
-	}
-	if err := c.Change(context.Background(), do); err != nil {
-		return r.storeError(err)
-	}
-	_, err = c.Write.ExecContext(context.Background(), "PRAGMA wal_checkpoint(FULL)")
-	return r.storeError(err)
-}
-
 // noteSize is the number of calls that are stored together.
 const noteSize = 256
 
@@ -129,11 +123,13 @@ func (r *Run) answerAtOnce(c call, a answer) error {
 	if err != nil {
 		return err
 	}
-	_, err = db.Statements.answer.ExecContext(context.Background(), c.id, c.model, c.method, c.head, len(c.body), a.status, a.body)
+	err = r.store(func(tx *transaction) error {
+		return tx.run(db.Statements.answer, answerCall, c.id, c.model, c.method, c.head, len(c.body), a.status, a.body)
+	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.counts.AtOnce++
-	return r.storeError(err)
+	return err
 }
 
 // flush stores the calls that were noted. The mutex is locked.
@@ -145,17 +141,16 @@ func (r *Run) flush() error {
 	if err != nil {
 		return err
 	}
-	err = db.Change(context.Background(), func(tx *sql.Tx) error {
-		insert := tx.StmtContext(context.Background(), db.Statements.note)
+	err = r.store(func(tx *transaction) error {
 		for _, c := range r.noted {
-			if _, err := insert.ExecContext(context.Background(), c.id, c.model, c.method, c.head, c.body, len(c.body)); err != nil {
+			if err := tx.run(db.Statements.note, noteCall, c.id, c.model, c.method, c.head, c.body, len(c.body)); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	r.noted = r.noted[:0]
-	return r.storeError(err)
+	return err
 }
 
 // Recorded returns the result of a call of a model or tool in an earlier pass, nil if there is none. It is
@@ -179,8 +174,10 @@ func (r *Run) Recorded(key string) (result []byte) {
 func (r *Run) Record(_ context.Context, key string, result []byte) error {
 	c, err := r.conn()
 	if err == nil {
-		_, err = c.Statements.record.ExecContext(context.Background(), key, result)
-		err = r.storeError(err)
+		err = r.store(func(tx *transaction) error { return tx.run(c.Statements.record, recordResult, key, result) })
+	}
+	if err == nil && r.Log != nil { // it may have been paid
+		err = r.Log.Sync()
 	}
 	if err != nil {
 		r.fail(err)
@@ -267,8 +264,8 @@ type planning struct {
 
 // plan assigns the calls that wait to new batches.
 func (r *Run) plan(p planning) (planned int, err error) {
-	err = r.change(func(tx *sql.Tx) error {
-		groups, err := waiting(tx, p.tries)
+	err = r.change(func(tx *transaction) error {
+		groups, err := waiting(tx.Tx, p.tries)
 		if err != nil || len(groups) == 0 {
 			return err
 		}
@@ -325,8 +322,8 @@ func history(tx *sql.Tx, model string) (accepts, refuses bool, err error) {
 
 // divide assigns calls to batches within the limits of their model. If the provider has refused batches of the model, and
 // accepted none, one call shows whether it does: one by chance, as each may be the reason.
-func (p *planning) divide(tx *sql.Tx, g part, wave int64) (made int, err error) {
-	accepts, refuses, err := history(tx, g.model)
+func (p *planning) divide(tx *transaction, g part, wave int64) (made int, err error) {
+	accepts, refuses, err := history(tx.Tx, g.model)
 	if err != nil {
 		return 0, err
 	}
@@ -345,7 +342,7 @@ func (p *planning) divide(tx *sql.Tx, g part, wave int64) (made int, err error) 
 	}
 	for {
 		limits.Calls = min(limits.Calls, p.left)
-		first, last, count, err := p.prefix(tx, g, limits, order)
+		first, last, count, err := p.prefix(tx.Tx, g, limits, order)
 		if err != nil || count == 0 || count < limits.Least {
 			return made, err
 		}
@@ -394,7 +391,7 @@ func (p *planning) prefix(tx *sql.Tx, g part, limits wire.BatchLimits, order str
 
 // update changes a batch.
 func (r *Run) update(b *batch) error {
-	return r.change(func(tx *sql.Tx) error {
+	return r.change(func(tx *transaction) error {
 		_, err := tx.ExecContext(context.Background(), "UPDATE batches SET tries = ?, remote = ?, state = ?, canceled = ? WHERE id = ?", b.tries, b.remote, b.state, b.canceled, b.id)
 		return err
 	})
