@@ -262,6 +262,7 @@ func (r *engineRun) attach(ctx context.Context, status enums.WorkflowExecutionSt
 	if r.batch.MaxFailures > 0 { // the earlier run has counted its own
 		r.plan.MaxFailures = r.plan.State.Failed + r.batch.MaxFailures
 	}
+	r.plan.State.Batches, r.plan.State.Canceled = nil, nil
 	if r.plan.Waves != nil {
 		r.continueWaves()
 	}

@@ -104,6 +104,9 @@ func (w *chunkRunner) appFor(ctx context.Context, run *waves.Run, flowID string)
 	if err == nil && queueOf(app.Spec(), flow, w.blobs.sealer) != activity.GetInfo(ctx).TaskQueue {
 		err = errors.New("the document of a worker was changed after its start: start the worker again") // another one continues
 	}
+	if err == nil {
+		_, err = app.Models(flowID) // which then have clients: also batches of earlier attempts need them
+	}
 	if err != nil {
 		return nil, errors.Join(err, app.Close(ctx))
 	}

@@ -71,7 +71,7 @@ func (c *cluster) show() (run durable.Run) {
 // untilOpen waits until a wave has so many open batches that the provider has confirmed.
 func (c *cluster) untilOpen(wave int64, batches int) durable.Run {
 	c.t.Helper()
-	for {
+	for looks := 0; ; looks++ { // each starts two processes
 		run := c.show()
 		confirmed := 0
 		if run.Batches != nil && run.Batches.Wave == wave {
@@ -84,8 +84,8 @@ func (c *cluster) untilOpen(wave int64, batches int) durable.Run {
 		if confirmed == batches {
 			return run
 		}
-		if c.t.Context().Err() != nil {
-			c.t.Fatal(c.t.Context().Err())
+		if looks == 100 {
+			c.t.Fatalf("%+v", run)
 		}
 	}
 }
@@ -135,5 +135,85 @@ func TestTemporal_Waves(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "qtype-batches-*")); len(left) > 2 {
 		t.Errorf("only killed workers leave folders: %v", left)
+	}
+}
+
+// TestTemporal_WavesCommands: a run is left, canceled, continued and replaced.
+func TestTemporal_WavesCommands(t *testing.T) {
+	const rows = 8
+	c, server := newWavesCluster(t, inWaves, rows)
+	c.worker()
+	run := []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal", "--heartbeat", "2s", "--batch"}
+	expect := func(status int, text string, args ...string) {
+		t.Helper()
+		if got, _, errs := c.qtype(args...); got != status || !strings.Contains(errs, text) {
+			t.Fatalf("%v: %d: %s", args, got, errs)
+		}
+	}
+	until := func(is func(durable.Run) bool) {
+		t.Helper()
+		run := c.show()
+		for looks := 0; !is(run); looks++ { // each starts two processes
+			if run = c.show(); looks == 100 {
+				t.Fatalf("%+v", run)
+			}
+		}
+	}
+	isCanceled := func(run durable.Run) bool { return run.Status == "canceled" }
+	with := func(flags ...string) []string { return append(run[:len(run):len(run)], flags...) }
+	expect(1, "--cancel: out.jsonl has no batches of an interrupted run", with("--cancel")...)
+	expect(3, "workers go on with workflow qtype-waves-main-", with("--detach")...)
+	open := c.untilOpen(1, 1)
+	expect(3, "; collect the output with: qtype run app.qtype.yaml", with("--detach", "--resume")...)
+	expect(1, "use --resume to continue or --restart to start over", run...)
+	expect(1, "--finish-after: workflow "+open.ID+" goes on without it", with("--resume", "--finish-after", "1h")...)
+	expect(1, "this is not the run that was interrupted", append(run[:len(run)-1:len(run)-1], "--resume")...)
+	expect(1, "continue it with --batch --resume, or cancel them and start over with --batch --restart", append(run[:len(run)-1:len(run)-1], "--restart")...)
+
+	expect(0, "repeat the command to cancel them", "runs", "cancel", open.ID)
+	until(isCanceled)
+	if left := c.show(); left.Batches == nil || len(left.Batches.Open) != 1 {
+		t.Fatalf("%+v", left)
+	}
+	expect(0, "workers cancel the batches", "runs", "cancel", open.ID)
+	until(func(durable.Run) bool { return server.Canceled() == 1 })
+	until(isCanceled)
+	expect(3, "workers go on", with("--resume", "--detach")...) // the calls are sent again
+	c.untilOpen(2, 1)
+	if _, batches := server.Made(); batches != 2 {
+		t.Errorf("%d batches", batches)
+	}
+	expect(0, "1 batch of the earlier run canceled; collect", with("--cancel")...)
+
+	expect(3, "workers go on", with("--resume", "--detach")...)
+	c.untilOpen(3, 1)
+	expect(3, "workers go on", with("--restart", "--detach")...)
+	until(func(durable.Run) bool { return server.Canceled() == 3 })
+	c.untilOpen(1, 1)
+	expect(0, "", "runs", "cancel", open.ID)
+	until(isCanceled)
+	expect(0, "16 calls made at once", with("--resume", "--finish-after", "100")...)
+	calls, twice := server.Paid()
+	if made, _ := server.Made(); made != 2*rows || calls > 0 || twice > 0 {
+		t.Errorf("%d calls at once, %d in batches, %d twice", made, calls, twice)
+	}
+	made := c.read("out.jsonl")
+	if diff := cmp.Diff(c.withoutBatches(), made); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestTemporal_WavesRefused: what cannot be meant is an error with its reason, before anything runs.
+func TestTemporal_WavesRefused(t *testing.T) {
+	c, _ := newWavesCluster(t, inWaves, 4)
+	for flags, want := range map[string]string{
+		"--batch=flex":              "workers make calls as their document declares",
+		"--batch --detach --cancel": "--cancel excludes --detach",
+		"--batch --store memory:":   "--store is a flag of qtype worker",
+	} {
+		status, _, errs := c.qtype(append([]string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.jsonl", "--engine", "temporal"}, strings.Fields(flags)...)...)
+		if status != 2 || !strings.Contains(errs, want) {
+			t.Errorf("%s: %d: %s", flags, status, errs)
+		}
 	}
 }
