@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -92,7 +93,7 @@ func (p *Passes) pass(ctx context.Context, segment int) (suspended int, err erro
 	p.rows = 0
 	limit := &failureLimit{max: p.MaxFailures}
 	p.newest = p.newPass()
-	opts := append(begun.Options, runtime.WithSegment(segment),
+	opts := append(slices.Clone(begun.Options), runtime.WithSegment(segment),
 		runtime.WithEvents(p.events.add, steps.EventUsage, steps.EventTurn, steps.EventFallback, steps.EventDropped, steps.EventShortened, steps.EventToolCall, steps.EventToolResult))
 	if p.Budget != nil {
 		opts = append(opts, runtime.WithSharedBudget(runtime.SharedBudget{Budget: *p.Budget, Began: time.Now(), Sum: p.spent}))
