@@ -13,9 +13,9 @@ type attemptList struct {
 	folder string // of the run
 	own    string // the segment of this attempt; empty if it only reads
 
-	all  []string           // the segments of the attempts before
+	all  []string               // the segments of the attempts before
 	read map[string]attemptNote // by segment
-	seen map[string]int     // valid entries, by segment
+	seen map[string]int         // valid entries, by segment
 }
 
 // attemptNote is what an attempt has read.

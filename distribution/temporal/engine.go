@@ -166,14 +166,8 @@ func (r *engineRun) find(ctx context.Context) error {
 		}
 		status = enums.WORKFLOW_EXECUTION_STATUS_TERMINATED
 	}
-	if r.batch.Cancel && shown.Closed.IsZero() {
-		if err := end(ctx, r.client, r.workflow, shown.Queue); err != nil {
-			return err
-		}
-		status = enums.WORKFLOW_EXECUTION_STATUS_CANCELED
-	}
-	if r.batch.Cancel && status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED {
-		return nil
+	if r.batch.Cancel {
+		return r.findCanceled(ctx, status, shown.Queue)
 	}
 	if err := r.attach(ctx, status); err != nil {
 		return err
@@ -182,6 +176,20 @@ func (r *engineRun) find(ctx context.Context) error {
 		return r.checkResults(ctx)
 	}
 	return nil
+}
+
+// findCanceled ends the workflow of a run whose batches are to be canceled. One that is complete has none.
+func (r *engineRun) findCanceled(ctx context.Context, status enums.WorkflowExecutionStatus, queue string) error {
+	switch status {
+	case enums.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+		return nil
+	case enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
+		if err := end(ctx, r.client, r.workflow, queue); err != nil {
+			return err
+		}
+		status = enums.WORKFLOW_EXECUTION_STATUS_CANCELED
+	}
+	return r.attach(ctx, status)
 }
 
 // replace replaces an earlier run. The batches of one that is not complete are canceled by the first activity of this one.

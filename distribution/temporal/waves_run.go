@@ -59,7 +59,7 @@ func (r *engineRun) continueWaves() {
 
 // checkSame rejects flags that a workflow that has not ended does not get.
 func (r *engineRun) checkSame() error {
-	flag := ""
+	var flag string
 	switch p := r.plan.Waves; {
 	case p == nil:
 		return nil

@@ -260,12 +260,8 @@ func (r *scheduler) runPartition(ctx workflow.Context, partition int) {
 		case temporal.IsCanceledError(err):
 			r.state.Batches = batchesOf(err)
 			return
-		case made.Canceled != nil:
-			r.state.Canceled = made.Canceled
-			r.cancel()
-			return
-		case err != nil:
-			r.state.Batches = batchesOf(err)
+		case err != nil || made.Canceled != nil:
+			r.state.Batches, r.state.Canceled = batchesOf(err), made.Canceled
 			if r.err == nil {
 				r.err = err
 			}
