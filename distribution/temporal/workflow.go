@@ -261,11 +261,7 @@ func (r *scheduler) runPartition(ctx workflow.Context, partition int) {
 			r.state.Batches = batchesOf(err)
 			return
 		case err != nil || made.Canceled != nil:
-			r.state.Batches, r.state.Canceled = batchesOf(err), made.Canceled
-			if r.err == nil {
-				r.err = err
-			}
-			r.cancel()
+			r.stop(err, made.Canceled)
 			return
 		case len(made.Waiting) > 0:
 			r.ask(partition, made.Waiting)
@@ -298,6 +294,15 @@ func (r *scheduler) runPartition(ctx workflow.Context, partition int) {
 			r.state.Inline[partition][number] = made.Output
 		}
 	}
+}
+
+// stop ends the run: an activity has failed, or has canceled batches.
+func (r *scheduler) stop(err error, canceled *int) {
+	r.state.Batches, r.state.Canceled = batchesOf(err), canceled
+	if r.err == nil {
+		r.err = err
+	}
+	r.cancel()
 }
 
 // batchesOf returns the batches of a run that an activity has ended with an error; nil if they are not known.
