@@ -15,6 +15,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/batch"
 	"github.com/qtype-dev/qtype/internal/checkpoint"
+	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/steps"
@@ -32,6 +33,7 @@ type chunkRunner struct {
 	queue    string                                                        // of activities for this worker
 	slots    map[string]slots                                              // by flow; a workflow task begins no chunk of a flow without
 	stopping <-chan struct{}                                               // is closed when the worker stops
+	inWaves  func(context.Context, *waves.Run) (*runtime.App, error)       // see durable.WorkerConfig
 	ongoing  sync.WaitGroup                                                // chunks that workflow tasks have begun
 
 	mu    sync.Mutex
@@ -54,7 +56,10 @@ func (w *chunkRunner) run(ctx context.Context, t task) (done, error) {
 	if err := w.readAnswers(ctx, &t); err != nil {
 		return done{}, err
 	}
-	if t.Tail != nil {
+	switch {
+	case t.Waves != nil:
+		return w.runWaves(ctx, t)
+	case t.Tail != nil:
 		return w.runTail(ctx, t)
 	}
 	rows := &chunk{}

@@ -51,18 +51,9 @@ func (l *callLog) setDue(due time.Time) {
 
 // Begin notes that a call begins. When the worker stops, or goes on after it was frozen for too long, it waits until ctx ends.
 func (l *callLog) Begin(ctx context.Context, key string) (end func(), before int, err error) {
-	l.mu.Lock()
-	isLost := !l.due.IsZero() && time.Now().After(l.due)
-	if l.stopping != nil || isLost {
-		l.mu.Unlock()
-		if isLost { // another attempt would not know of the call
-			l.lose()
-		}
-		<-ctx.Done()
-		return nil, 0, context.Cause(ctx)
+	if err := l.enter(ctx, key); err != nil {
+		return nil, 0, err
 	}
-	l.active[key] = false
-	l.mu.Unlock()
 	before = l.begun[key]
 	if err := l.journal.add(entry{Key: key, Begun: 1}); err != nil { // its result could not be recorded, either
 		l.fail(err)
@@ -70,6 +61,23 @@ func (l *callLog) Begin(ctx context.Context, key string) (end func(), before int
 		return nil, 0, err
 	}
 	return func() { l.end(key, before) }, before, nil
+}
+
+// enter returns when a call may begin, or ctx ends.
+func (l *callLog) enter(ctx context.Context, key string) error {
+	l.mu.Lock()
+	isLost := !l.due.IsZero() && time.Now().After(l.due)
+	if l.stopping == nil && !isLost {
+		l.active[key] = false
+		l.mu.Unlock()
+		return nil
+	}
+	l.mu.Unlock()
+	if isLost { // another attempt would not know of the call
+		l.lose()
+	}
+	<-ctx.Done()
+	return context.Cause(ctx)
 }
 
 // end notes that a call has ended. One that was not recorded counts as begun if it was cut off: not if it has failed, or

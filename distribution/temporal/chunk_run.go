@@ -80,6 +80,7 @@ type chunkRun struct {
 	unstored   []finishedRow                   // that the journal does not have
 	saved      map[int64]bool                  // rows that this attempt has finished; nil for the last steps of a flow
 	before     stats                           // of earlier attempts
+	hasDropped bool                            // a step has dropped rows before failed ones run again
 	events     eventSums                       // of finished rows, and those of no row
 	rowless    eventSums                       // those of no row that the journal does not have
 	open       map[int64]*eventSums            // of rows that are not finished, by their numbers
@@ -89,6 +90,8 @@ type chunkRun struct {
 	lethal     int                             // the number of the row that ended its worker when it ran alone; 0 for none
 	isRepeated bool                            // the attempt has failed: the last heartbeat is for the next one
 	batches    []string                        // the ids of the batch steps among the last steps, which work again in each attempt
+	waves      *waveRun                        // runs all rows, in passes; nil for a chunk
+	segment    int                             // of the flow, of a pass
 }
 
 // restore reads what earlier attempts have stored, and what was made before failed rows run again.
@@ -117,30 +120,34 @@ func (c *chunkRun) restore(ctx context.Context) error {
 
 // restoreFrom reads what is in a folder: without the failed rows, and the calls, if it is of a run whose failed rows run again.
 func (c *chunkRun) restoreFrom(ctx context.Context, folder string) error {
-	isEarlier, hasDropped := folder != c.task.folder(), false
 	return c.blobs.readJournals(ctx, callsName(folder, c.task.Partition, c.task.Number), func(e *entry) {
-		if e.Key != "" {
-			if !isEarlier {
-				c.calls.restore(e)
-			}
-			return
-		}
-		for _, row := range e.Rows {
-			if c.finished[row.Key] != nil { // by an attempt that was taken for lost
-				continue
-			}
-			c.events.addAll(row.Events)
-			if !isEarlier || !row.Failed {
-				c.finished[row.Key] = &row
-			}
-			hasDropped = hasDropped || len(row.Results) == 0
-		}
-		c.events.addAll(e.Stats.Events)
-		c.before.Steps = withoutSteps(e.Stats.Steps, c.batches)
-		if e.Stats.HasFailed && (!isEarlier || hasDropped) { // rows that a step dropped do not run again
-			c.before.HasFailed = true
-		}
+		c.restoreEntry(e, folder != c.task.folder())
 	})
+}
+
+// restoreEntry takes an entry of an earlier attempt, or of a run whose failed rows run again.
+func (c *chunkRun) restoreEntry(e *entry, isEarlier bool) {
+	if e.Key != "" {
+		if !isEarlier {
+			c.calls.restore(e)
+		}
+		return
+	}
+	for _, row := range e.Rows {
+		if c.finished[row.Key] != nil { // by an attempt that was taken for lost
+			continue
+		}
+		c.events.addAll(row.Events)
+		if !isEarlier || !row.Failed {
+			c.finished[row.Key] = &row
+		}
+		c.hasDropped = c.hasDropped || isEarlier && len(row.Results) == 0
+	}
+	c.events.addAll(e.Stats.Events)
+	c.before.Steps = withoutSteps(e.Stats.Steps, c.batches)
+	if e.Stats.HasFailed && (!isEarlier || c.hasDropped) { // rows that a step dropped do not run again
+		c.before.HasFailed = true
+	}
 }
 
 // Save adds results of a row; see checkpoint.Store.
@@ -165,6 +172,9 @@ func (c *chunkRun) Save(key checkpoint.Key, rows []checkpoint.Row, last bool) er
 	delete(c.pending, key)
 	row.Events = c.close(key.Row)
 	c.unstored = append(c.unstored, *row)
+	if c.waves != nil { // for the next pass
+		c.finished[key] = row
+	}
 	if c.task.Tail == nil {
 		if c.saved == nil {
 			c.saved = map[int64]bool{}
@@ -271,6 +281,9 @@ func (c *chunkRun) report(ctx context.Context, send sender) error {
 	c.store()
 	at := c.place()
 	c.mu.Unlock()
+	if c.waves != nil {
+		at.Waves, _ = c.waves.state(ctx) // the run reports the error
+	}
 	limited, cancel := context.WithTimeout(ctx, c.task.Heartbeat)
 	defer cancel()
 	err := send(limited, activity.GetInfo(c.beats).TaskToken, at)
@@ -370,7 +383,7 @@ func (c *chunkRun) Load(key checkpoint.Key, take func(data []byte) error) (found
 func (c *chunkRun) event(ev steps.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ctx == nil || ev.Row == 0 || c.task.Tail != nil || c.saved[ev.Row] || c.finished[checkpoint.Key{Row: ev.Row}] != nil {
+	if c.ctx == nil || ev.Row == 0 || c.task.Tail != nil || c.segment != 0 || c.saved[ev.Row] || c.finished[checkpoint.Key{Row: ev.Row}] != nil {
 		c.events.add(eventOf(ev))
 		c.rowless.add(eventOf(ev))
 		return

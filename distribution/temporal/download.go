@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 
+	"github.com/qtype-dev/qtype/internal/batch"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
@@ -14,8 +15,9 @@ type downloader struct {
 	blobs *blobs
 	run   string
 	state state
-	from  int         // the first partition that is read
-	count func(event) // called for the events of each chunk
+	from  int                   // the first partition that is read
+	count func(event)           // called for the events of each chunk
+	waves func(batch.WaveState) // called with the end of a run in batches; nil for nothing
 
 	partitions []partitionResults
 }
@@ -129,6 +131,9 @@ func (d *downloader) add(at int, out *output) error {
 	partition.folder, partition.part, partition.parts = out.Folder, 0, out.Parts
 	for _, ev := range out.Stats.Events {
 		d.count(ev)
+	}
+	if out.Waves != nil && d.waves != nil {
+		d.waves(*out.Waves)
 	}
 	return d.decode(partition, out.Results)
 }

@@ -52,7 +52,7 @@ const memoHeader = "qtype"
 
 // Open finds the workflow that is resumed, or prepares a new one.
 func (e *batchEngine) Open(ctx context.Context, app *runtime.App, flow *spec.Flow, cfg *batch.Config) (batch.EngineRun, error) {
-	if err := checkConfig(cfg); err != nil {
+	if err := errors.Join(checkConfig(cfg), checkWaves(flow, cfg)); err != nil {
 		return nil, err
 	}
 	codec, err := app.NewRowCodec(flow.ID)
@@ -90,6 +90,9 @@ func headerOf(flow *spec.Flow, cfg *batch.Config) (h checkpoint.Header, err erro
 	h = checkpoint.Header{
 		Started: time.Now().UTC().Truncate(time.Second), Run: rand.Text(), Flow: flow.ID, Settings: cfg.Settings(),
 		Parts: partsOf(flow),
+	}
+	if cfg.Waves != nil {
+		h.Settings[batchSetting] = "true"
 	}
 	if cfg.InputFile == "" {
 		return h, nil
@@ -145,10 +148,9 @@ func (r *engineRun) find(ctx context.Context) error {
 		}
 		return fmt.Errorf("workflow %s is not a run of qtype: %w", r.workflow, err)
 	}
-	if !r.batch.Resume {
+	if !r.batch.Resume && !r.batch.Cancel {
 		if r.batch.Restart || status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED {
-			r.replaced = was.Run
-			return nil
+			return r.replace(ctx, &was, status)
 		}
 		return fmt.Errorf("workflow %s has an interrupted run of this output (%s): use --resume to continue or --restart to start over", r.workflow, statusName(status))
 	}
@@ -164,6 +166,9 @@ func (r *engineRun) find(ctx context.Context) error {
 		}
 		status = enums.WORKFLOW_EXECUTION_STATUS_TERMINATED
 	}
+	if r.batch.Cancel {
+		return r.findCanceled(ctx, status, shown.Queue)
+	}
 	if err := r.attach(ctx, status); err != nil {
 		return err
 	}
@@ -171,6 +176,36 @@ func (r *engineRun) find(ctx context.Context) error {
 		return r.checkResults(ctx)
 	}
 	return nil
+}
+
+// findCanceled ends the workflow of a run whose batches are to be canceled. One that is complete has none.
+func (r *engineRun) findCanceled(ctx context.Context, status enums.WorkflowExecutionStatus, queue string) error {
+	switch status {
+	case enums.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+		return nil
+	case enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
+		if err := end(ctx, r.client, r.workflow, queue); err != nil {
+			return err
+		}
+		status = enums.WORKFLOW_EXECUTION_STATUS_CANCELED
+	}
+	return r.attach(ctx, status)
+}
+
+// replace replaces an earlier run. The batches of one that is not complete are canceled by the first activity of this one.
+func (r *engineRun) replace(ctx context.Context, was *checkpoint.Header, status enums.WorkflowExecutionStatus) error {
+	if !isInBatches(was) || status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED {
+		r.replaced = was.Run
+		return nil
+	}
+	if r.batch.Waves == nil {
+		return fmt.Errorf("workflow %s has the batches of an interrupted run: continue it with --batch --resume, or cancel them and start over with --batch --restart", r.workflow)
+	}
+	r.earlier = was.Run
+	if status != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return nil
+	}
+	return end(ctx, r.client, r.workflow, r.queue)
 }
 
 // checkResults returns an error if the results of a completed workflow were deleted because its output is written.
@@ -218,7 +253,7 @@ func (r *engineRun) attach(ctx context.Context, status enums.WorkflowExecutionSt
 		if r.batch.RetryFailed {
 			return fmt.Errorf("--retry-failed: workflow %s is %s: --resume writes its output, and --errors its failed rows", r.workflow, statusName(status))
 		}
-		return nil
+		return r.checkSame()
 	}
 	var last state
 	err = r.client.GetWorkflow(ctx, r.workflow, "").Get(ctx, &last)
@@ -234,6 +269,10 @@ func (r *engineRun) attach(ctx context.Context, status enums.WorkflowExecutionSt
 	}
 	if r.batch.MaxFailures > 0 { // the earlier run has counted its own
 		r.plan.MaxFailures = r.plan.State.Failed + r.batch.MaxFailures
+	}
+	r.plan.State.Batches, r.plan.State.Canceled = nil, nil
+	if r.plan.Waves != nil {
+		r.continueWaves()
 	}
 	return nil
 }

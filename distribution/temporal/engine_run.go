@@ -1,6 +1,7 @@
 package temporal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/batch"
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/internal/durable"
+	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
@@ -48,6 +50,12 @@ type engineRun struct {
 	sessions  []string // see owners
 	users     []string
 	replaced  string // the id of an earlier run that this one replaces; empty for none
+	earlier   string // likewise, whose batches are canceled first
+
+	isOver bool  // the workflow has ended
+	shown  int   // batches that have not ended, as of the last look
+	last   state // then
+	ended  error // then, if failed rows have stopped it
 }
 
 // ID returns the id of the run.
@@ -57,6 +65,9 @@ func (r *engineRun) ID() string { return r.header.Run }
 func (r *engineRun) Advice() string {
 	if r.batch.Output == "" || r.batch.InputFile == "" || !r.started {
 		return ""
+	}
+	if r.batch.Waves != nil {
+		return r.wavesAdvice()
 	}
 	return "finished rows are in workflow " + r.workflow
 }
@@ -90,34 +101,15 @@ func (r *engineRun) run(ctx context.Context, job batch.EngineJob, yield func(*ru
 		}
 		end(counted)
 	}()
-	if r.plan == nil || r.batch.ErrorFile != "" {
-		if err := r.prepare(ctx, job); err != nil || r.plan == nil {
+	if !r.isOver {
+		if err := r.wait(ctx, job); err != nil {
 			return err
 		}
 	}
-	if !r.isRunning {
-		if err := r.start(ctx); err != nil {
-			return err
-		}
-		if r.replaced != "" {
-			if err := r.blobs.remove(r.replaced); err != nil {
-				return err
-			}
-		}
+	if r.plan == nil {
+		return nil
 	}
-	r.started = true
-	r.hint(ctx)
-	s, err := r.await(ctx, job.Progress)
-	failure, stopped := errors.AsType[*temporal.ApplicationError](err)
-	switch {
-	case err == nil:
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case stopped && failure.Type() == stoppedError:
-		s, _ = stateOf(err)
-	default:
-		return explain(err)
-	}
+	s, err := r.last, r.ended
 	read := s.Rows
 	if r.plan.Tail {
 		read = r.plan.Total
@@ -140,9 +132,51 @@ func (r *engineRun) run(ctx context.Context, job batch.EngineJob, yield func(*ru
 	return nil
 }
 
+// wait stores the rows, and lets the workflow run them until it ends.
+func (r *engineRun) wait(ctx context.Context, job batch.EngineJob) error {
+	if r.plan == nil || r.batch.ErrorFile != "" {
+		if err := r.prepare(ctx, job); err != nil || r.plan == nil {
+			r.isOver = true
+			return err
+		}
+	}
+	if !r.isRunning {
+		if err := r.start(ctx); err != nil {
+			return err
+		}
+		if r.replaced != "" {
+			if err := r.blobs.remove(r.replaced); err != nil {
+				return err
+			}
+		}
+	}
+	r.started = true
+	r.hint(ctx)
+	if r.batch.Detach {
+		if isOpen, err := r.isOpen(ctx); err != nil || isOpen {
+			return cmp.Or(err, waves.ErrDetached)
+		}
+	}
+	s, err := r.await(ctx, job)
+	failure, stopped := errors.AsType[*temporal.ApplicationError](err)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case stopped && failure.Type() == stoppedError:
+		s, _ = stateOf(err)
+	case r.plan.Waves != nil && r.plan.Waves.Cancel:
+		return r.canceled(err, job)
+	default:
+		return explain(err)
+	}
+	r.last, r.ended, r.isOver = s, err, true
+	return nil
+}
+
 // results yields the results of a workflow that has ended with a state.
 func (r *engineRun) results(ctx context.Context, s state, job batch.EngineJob, yield func(*runtime.Result) bool) error {
-	d := &downloader{codec: r.codec, blobs: r.blobs, run: r.plan.folder(), state: s, count: func(ev event) { job.Event(ev.event()) }}
+	d := &downloader{codec: r.codec, blobs: r.blobs, run: r.plan.folder(), state: s, count: func(ev event) { job.Event(ev.event()) }, waves: job.Waves}
 	if !r.plan.Tail {
 		return d.results(ctx, r.plan.Partitions, yield)
 	}
@@ -168,6 +202,9 @@ func (r *engineRun) prepare(ctx context.Context, job batch.EngineJob) error {
 			}
 		}
 		return nil
+	}
+	if r.batch.Waves != nil {
+		return r.prepareWaves(ctx, job)
 	}
 	waits := mayWait(r.flow)
 	u := newUploader(r.codec, r.blobs, r.header.Run, r.cfg.Chunk, waits)
@@ -197,12 +234,18 @@ func (r *engineRun) prepare(ctx context.Context, job batch.EngineJob) error {
 }
 
 // await waits for the end of the workflow. If ctx ends, it cancels the workflow.
-func (r *engineRun) await(ctx context.Context, shown *runtime.Progress) (s state, err error) {
+func (r *engineRun) await(ctx context.Context, job batch.EngineJob) (s state, err error) {
 	watch, stop := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer stop()
-	watching.Go(func() { r.watch(watch, shown) })
+	watching.Go(func() {
+		if r.plan.Waves != nil {
+			r.watchWaves(watch, job)
+			return
+		}
+		r.watch(watch, job.Progress)
+	})
 	err = r.client.GetWorkflow(ctx, r.workflow, "").Get(ctx, &s)
 	if ctx.Err() == nil {
 		return s, err

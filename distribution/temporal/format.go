@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/batch"
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/model"
@@ -30,6 +31,8 @@ type output struct {
 	Stats   stats
 	Folder  string // of further results, each blob with a resultPart; empty if there are none
 	Parts   int    // the number of these blobs
+
+	Waves *batch.WaveState // of a run in batches
 }
 
 // resultPart is a part of the results of the last steps of a flow with batch steps.
@@ -80,6 +83,8 @@ type place struct {
 	Blob   string      `json:"blob,omitempty"`
 	Alone  int         `json:"alone,omitempty"` // the number in its chunk of the row that runs alone; 0 for none
 	Steps  []stepStats `json:"steps,omitempty"` // what the last steps of a flow with batch steps have done
+
+	Waves *batch.WaveState `json:"waves,omitempty"` // of a run in batches
 }
 
 // stats is what the progress and the summary of a run show.
@@ -159,7 +164,7 @@ type event struct {
 	Calls                  int // of models and tools
 	Repeated               int // calls of What
 	What                   string
-	Cost                   float64
+	Cost, Saved            float64
 }
 
 // eventSums are sums of events: one of the tokens, and one of the turns of each session with a memory.
@@ -194,7 +199,7 @@ func (s *eventSums) add(ev event) {
 	sum := &s.all[at]
 	sum.Input, sum.Output, sum.Cached = sum.Input+ev.Input, sum.Output+ev.Output, sum.Cached+ev.Cached
 	sum.Estimated = sum.Estimated || ev.Estimated
-	sum.Cost, sum.Flushes, sum.Calls = sum.Cost+ev.Cost, sum.Flushes+ev.Flushes, sum.Calls+ev.Calls
+	sum.Cost, sum.Saved, sum.Flushes, sum.Calls = sum.Cost+ev.Cost, sum.Saved+ev.Saved, sum.Flushes+ev.Flushes, sum.Calls+ev.Calls
 	sum.Repeated += ev.Repeated
 }
 
@@ -207,7 +212,7 @@ func (s *eventSums) addAll(all []event) {
 
 // eventOf returns what is kept of an event.
 func eventOf(ev steps.Event) event {
-	kept := event{Kind: ev.Kind, Input: ev.Input, Output: ev.Output, Cached: ev.Cached, Estimated: ev.Estimated, Cost: ev.Cost, Flushes: ev.Flushes, Memory: ev.Memory, Failed: ev.Failed}
+	kept := event{Kind: ev.Kind, Input: ev.Input, Output: ev.Output, Cached: ev.Cached, Estimated: ev.Estimated, Cost: ev.Cost, Saved: ev.Saved, Flushes: ev.Flushes, Memory: ev.Memory, Failed: ev.Failed}
 	if ev.Kind == steps.EventUsage || ev.Kind == steps.EventToolCall {
 		kept.Calls = 1
 	}
@@ -225,7 +230,7 @@ func eventOf(ev steps.Event) event {
 
 // event is the reverse of eventOf.
 func (e event) event() steps.Event {
-	return steps.Event{Kind: e.Kind, Input: e.Input, Output: e.Output, Cached: e.Cached, Estimated: e.Estimated, Cost: e.Cost, Flushes: e.Flushes,
+	return steps.Event{Kind: e.Kind, Input: e.Input, Output: e.Output, Cached: e.Cached, Estimated: e.Estimated, Cost: e.Cost, Saved: e.Saved, Flushes: e.Flushes,
 		Memory: e.Memory, Session: e.Session, Model: e.Model, Failed: e.Failed, Text: e.What, Repeated: e.Repeated}
 }
 
@@ -247,8 +252,10 @@ func outputName(run string, partition, number int) string {
 func callsName(run string, partition, number int) string {
 	return fmt.Sprintf("%s/calls/%d/%d", run, partition, number)
 }
-func requestName(run string) string  { return run + "/request" }
-func canceledName(run string) string { return run + "/canceled" }
+func attemptsName(run string) string         { return run + "/attempts" }
+func attemptName(run, segment string) string { return attemptsName(run) + "/" + segment }
+func requestName(run string) string          { return run + "/request" }
+func canceledName(run string) string         { return run + "/canceled" }
 func eventsName(run string, partition, number, part int) string {
 	return fmt.Sprintf("%s/events/%d/%d/%d", run, partition, number, part)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/waves"
 )
 
 // putPause is how long a bucket may miss entries that nothing waits for.
@@ -25,6 +26,10 @@ type entry struct {
 	Result []byte        // of the call; nil for none
 	Rows   []finishedRow // each once
 	Stats  stats         // of the chunk, but with the events of no row since the entry before
+
+	Changes []waves.Change // of the file of a run in batches
+
+	segment string // that the entry was read from
 }
 
 // journal stores the entries of one attempt to run a chunk, in a segment: frames of a file, or objects of a
@@ -50,10 +55,14 @@ type journal struct {
 
 // newJournal returns the journal of an attempt. It has no file before its first entry.
 func newJournal(ctx context.Context, b *blobs, folder string) *journal {
-	segment := fmt.Sprintf("%016x-%s", time.Now().UnixNano(), rand.Text())
-	j := &journal{ctx: context.WithoutCancel(ctx), blobs: b, folder: folder, segment: segment}
+	j := &journal{ctx: context.WithoutCancel(ctx), blobs: b, folder: folder, segment: newSegment(time.Now())}
 	j.synced = sync.NewCond(&j.mu)
 	return j
+}
+
+// newSegment returns the name of the segment of an attempt that began at a time.
+func newSegment(began time.Time) string {
+	return fmt.Sprintf("%016x-%s", began.UnixNano(), rand.Text())
 }
 
 // owner is what a segment is encrypted for: a frame is not valid in another one.
@@ -191,6 +200,7 @@ func (b *blobs) readJournals(ctx context.Context, folder string, take func(*entr
 			if err != nil {
 				return fmt.Errorf("blobs: %s is not readable: %w", remotefs.Redacted(b.address(folder+"/"+name)), err)
 			}
+			e.segment = segment
 			take(&e)
 			data = data[size:]
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	enums "go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/sdk/client"
 
 	"github.com/qtype-dev/qtype/internal/batch"
 	"github.com/qtype-dev/qtype/internal/checkpoint"
@@ -27,9 +29,13 @@ func (Engine) Retry(ctx context.Context, cfg durable.Config, id string, app *spe
 	if err != nil {
 		return unknownRun(id, err)
 	}
-	info := known.GetWorkflowExecutionInfo()
-	was := runOf(cfg, info)
-	r := &engineRun{cfg: cfg, batch: &batch.Config{}, client: c, workflow: id, queue: was.Queue, sessions: was.Sessions, users: was.Users}
+	return again(ctx, c, cfg, known.GetWorkflowExecutionInfo(), &batch.Config{}, app)
+}
+
+// again starts the workflow of a run again, with the flags of a command.
+func again(ctx context.Context, c client.Client, cfg durable.Config, info *workflowpb.WorkflowExecutionInfo, flags *batch.Config, app *spec.Application) (err error) {
+	id, was := info.GetExecution().GetWorkflowId(), runOf(cfg, info)
+	r := &engineRun{cfg: cfg, batch: flags, client: c, workflow: id, queue: was.Queue, sessions: was.Sessions, users: was.Users}
 	if err := dataConverter(cfg).FromPayload(info.GetMemo().GetFields()[memoHeader], &r.header); err != nil {
 		return fmt.Errorf("workflow %s is not a run of qtype: %w", id, err)
 	}

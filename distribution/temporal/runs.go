@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
+	"github.com/qtype-dev/qtype/internal/batch"
 	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/internal/durable"
 )
@@ -53,6 +54,7 @@ func (Engine) List(ctx context.Context, cfg durable.Config, filter durable.Filte
 			if id := info.GetExecution().GetWorkflowId(); !seen[id] {
 				seen[id] = true
 				r := runOf(cfg, info)
+				showWaves(ctx, c, cfg, info, &r)
 				if reveal(&r, filter); filter.Selects(&r) { // the server has also selected runs without attributes
 					all = append(all, r)
 				}
@@ -137,6 +139,7 @@ func (e Engine) Show(ctx context.Context, cfg durable.Config, id string) (*durab
 		return nil, unknownRun(id, err)
 	}
 	r := runOf(cfg, known.GetWorkflowExecutionInfo())
+	setWaves(&r, waveState(cfg, known))
 	shown := []durable.Run{r}
 	if markUnserved(ctx, c, shown); shown[0].Status == durable.UnservedStatus {
 		return &shown[0], nil
@@ -145,6 +148,9 @@ func (e Engine) Show(ctx context.Context, cfg durable.Config, id string) (*durab
 		var s status
 		if query(ctx, c, id, progressQuery, &s) != nil {
 			r.Reason = "no worker answers"
+			return &r, nil
+		}
+		if r.Batches != nil {
 			return &r, nil
 		}
 		r.Rows, r.Failed, r.Repeated = s.Rows, s.Failed, s.Repeated
@@ -160,8 +166,35 @@ func (e Engine) Show(ctx context.Context, cfg durable.Config, id string) (*durab
 		r.Reason = explain(err).Error()
 		s, _ = stateOf(err)
 	}
-	r.Rows, r.Failed, r.Repeated = s.Rows, s.Failed, s.Repeated
+	r.Rows, r.Failed, r.Repeated, r.Batches = s.Rows, s.Failed, s.Repeated, s.Batches
 	return &r, nil
+}
+
+// showWaves adds the batches to a run that has not ended.
+func showWaves(ctx context.Context, c client.Client, cfg durable.Config, info *workflowpb.WorkflowExecutionInfo, r *durable.Run) {
+	if !r.Closed.IsZero() || !isWaves(cfg, info) {
+		return
+	}
+	if known, err := c.DescribeWorkflowExecution(ctx, r.ID, ""); err == nil {
+		setWaves(r, waveState(cfg, known))
+	}
+}
+
+// isWaves reports whether a run makes its calls in batches.
+func isWaves(cfg durable.Config, info *workflowpb.WorkflowExecutionInfo) bool {
+	var header checkpoint.Header
+	return dataConverter(cfg).FromPayload(info.GetMemo().GetFields()[memoHeader], &header) == nil && isInBatches(&header)
+}
+
+// setWaves adds the batches to a run.
+func setWaves(r *durable.Run, s *batch.WaveState) {
+	if s == nil {
+		return
+	}
+	r.Batches, r.Rows = &s.Status, int64(s.Done)
+	if len(s.Open) > 0 {
+		r.Status = durable.WaitingStatus
+	}
 }
 
 // waiting returns the open requests of a run, as far as they are known without its blobs.
@@ -238,8 +271,8 @@ func (Engine) Answer(ctx context.Context, cfg durable.Config, id string, answers
 	return nil
 }
 
-// Cancel ends a run, which can be resumed.
-func (Engine) Cancel(ctx context.Context, cfg durable.Config, id string) error {
+// Cancel ends a run, which can be resumed. If it has ended, and was made in batches, workers cancel these.
+func (e Engine) Cancel(ctx context.Context, cfg durable.Config, id string) error {
 	c, err := dial(ctx, cfg)
 	if err != nil {
 		return err
@@ -249,7 +282,15 @@ func (Engine) Cancel(ctx context.Context, cfg durable.Config, id string) error {
 	if err != nil {
 		return unknownRun(id, err)
 	}
-	return cancel(ctx, c, id, known.GetWorkflowExecutionInfo().GetTaskQueue())
+	info := known.GetWorkflowExecutionInfo()
+	switch status := info.GetStatus(); status {
+	case enums.WORKFLOW_EXECUTION_STATUS_RUNNING, enums.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+	default:
+		if isWaves(cfg, info) {
+			return again(ctx, c, e.complete(cfg), info, &batch.Config{Cancel: true}, nil)
+		}
+	}
+	return cancel(ctx, c, id, info.GetTaskQueue())
 }
 
 // cancel cancels a run, or terminates it if no worker can take note of that.

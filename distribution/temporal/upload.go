@@ -28,6 +28,7 @@ type uploader struct {
 	max   int // rows of a chunk
 	bytes int // of the rows of a chunk, after which it ends
 
+	isLarge    bool // the rows are blobs, also if they are few
 	isVolatile bool // the rows are still in the input when the computer fails
 
 	partitions []partitionRows
@@ -69,7 +70,7 @@ type partitionRows struct {
 func (u *uploader) upload(ctx context.Context, rows iter.Seq[runtime.Input]) (partitions []int, inline [][][]byte, err error) {
 	u.chunks, u.slots = make([]int, len(u.partitions)), make(chan struct{}, maxWrites)
 	defer u.writes.Wait()
-	size, whole := 0, true // all rows are still in partitions
+	size, whole := 0, !u.isLarge // all rows are still in partitions
 	for in := range rows {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, context.Cause(ctx)

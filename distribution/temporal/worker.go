@@ -43,7 +43,7 @@ func (e Engine) Work(ctx context.Context, app *runtime.App, cfg durable.WorkerCo
 	}
 	place := newBlobs(cfg.Config)
 	defer func() { err = errors.Join(err, place.client.Close()) }()
-	runner := &chunkRunner{app: app, blobs: place, beat: c.RecordActivityHeartbeat, approved: cfg.Approved, answered: cfg.ClientTools, drain: cfg.Drain, queue: "qtype-worker-" + rand.Text(), slots: map[string]slots{}}
+	runner := &chunkRunner{app: app, blobs: place, beat: c.RecordActivityHeartbeat, inWaves: cfg.InWaves, approved: cfg.Approved, answered: cfg.ClientTools, drain: cfg.Drain, queue: "qtype-worker-" + rand.Text(), slots: map[string]slots{}}
 	for _, flow := range app.Spec().Flows {
 		runner.slots[flow.ID] = make(slots, cfg.Requests)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/batch"
 	"github.com/qtype-dev/qtype/internal/durable"
+	"github.com/qtype-dev/qtype/internal/waves"
 )
 
 // The names that histories have.
@@ -30,10 +31,11 @@ const (
 )
 
 const (
-	maxAttempts  = 20             // of a chunk, at least; see attempts
-	maxChunkTime = 24 * time.Hour // of one attempt
-	maxLocalTime = time.Hour      // of an attempt without input or output
-	maxKeepTime  = time.Minute    // of storing an answer, with all attempts
+	maxAttempts  = 20                  // of a chunk, at least; see attempts
+	maxChunkTime = 24 * time.Hour      // of one attempt
+	maxWavesTime = 30 * 24 * time.Hour // of one attempt that waits for batches
+	maxLocalTime = time.Hour           // of an attempt without input or output
+	maxKeepTime  = time.Minute         // of storing an answer, with all attempts
 	maxRetryWait = 30 * time.Second
 	historyLimit = 5_000 // events, after which the workflow continues as a new one
 )
@@ -69,6 +71,7 @@ type plan struct {
 	Total        int64            // the rows of a flow with batch steps
 	Partial      bool             // the rows are only a part of the input
 	State        state            // what is finished
+	Waves        *wavePlan        `json:",omitempty"` // the run makes its calls in batches: one activity runs all rows; nil for chunks
 }
 
 // again lets the failed rows of all chunks run again.
@@ -121,6 +124,9 @@ type state struct {
 	Answers []givenAnswer // for chunks that are not finished
 
 	Moved map[int]*place // of chunks whose workers were stopped, by partition
+
+	Batches  *waves.Status `json:",omitempty"` // when a run in batches was stopped
+	Canceled *int          `json:",omitempty"` // batches, by wavePlan.Cancel
 }
 
 // task is the input of an activity.
@@ -144,6 +150,7 @@ type task struct {
 	Moved     *place        // where the finished rows are, if the worker of an earlier activity was stopped; nil otherwise
 	Answers   map[string]durable.Answer
 	Kept      map[string]string `json:",omitempty"` // the blobs with others of the Answers
+	Waves     *wavePlan         `json:",omitempty"` // as in the plan
 	Begun     bool              `json:",omitempty"` // a workflow task has begun the chunk in this worker
 }
 
@@ -172,6 +179,8 @@ type done struct {
 
 	Waiting []keyedRequest // what the chunk waits for; if there is any, it is not finished
 	Moved   *place         // where the finished rows are, if the worker was stopped before the others were
+
+	Canceled *int `json:",omitempty"` // batches, by wavePlan.Cancel: the run is to end
 
 	Busy  bool   `json:",omitempty"` // a workflow task could not begin the chunk
 	Queue string `json:",omitempty"` // of the worker in which the chunk goes on; empty if it has ended
@@ -202,7 +211,7 @@ func runWorkflow(ctx workflow.Context, p plan) (state, error) {
 	switch {
 	case r.isComplete():
 		return r.state, nil
-	case ctx.Err() != nil || r.isCanceled && r.err == nil:
+	case ctx.Err() != nil || r.state.Canceled != nil || r.isCanceled && r.err == nil:
 		return r.state, temporal.NewCanceledError(r.state)
 	case r.err != nil:
 		return r.state, r.failure()
@@ -262,13 +271,10 @@ func (r *scheduler) runPartition(ctx workflow.Context, partition int) {
 		made, err := r.runChunk(ctx, partition, number)
 		switch {
 		case temporal.IsCanceledError(err):
-			r.isCanceled = true
+			r.isCanceled, r.state.Batches = true, batchesOf(err)
 			return
-		case err != nil:
-			if r.err == nil {
-				r.err = err
-			}
-			r.cancel()
+		case err != nil || made.Canceled != nil:
+			r.stop(err, made.Canceled)
 			return
 		case len(made.Waiting) > 0:
 			r.ask(partition, made.Waiting)
@@ -301,6 +307,32 @@ func (r *scheduler) runPartition(ctx workflow.Context, partition int) {
 			r.state.Inline[partition][number] = made.Output
 		}
 	}
+}
+
+// stop ends the run: an activity has failed, or has canceled batches.
+func (r *scheduler) stop(err error, canceled *int) {
+	r.state.Batches, r.state.Canceled = batchesOf(err), canceled
+	if r.err == nil {
+		r.err = err
+	}
+	r.cancel()
+}
+
+// batchesOf returns the batches of a run that an activity has ended with an error; nil if they are not known.
+func batchesOf(err error) *waves.Status {
+	var at place
+	failure, isFailure := errors.AsType[*temporal.ApplicationError](err)
+	canceled, isCanceled := errors.AsType[*temporal.CanceledError](err)
+	switch {
+	case isFailure && failure.HasDetails():
+		_ = failure.Details(&at) // another failure has other details
+	case isCanceled && canceled.HasDetails():
+		_ = canceled.Details(&at)
+	}
+	if at.Waves == nil {
+		return nil
+	}
+	return &at.Waves.Status
 }
 
 // countOutages ends the run if the last rows of several chunks have failed for a reason for which all would. A chunk with enough of
@@ -349,7 +381,7 @@ func (r *scheduler) tail() *tail {
 // task returns the input of the activity of a chunk.
 func (r *scheduler) task(partition, number int) task {
 	t := task{Run: r.plan.Run, Flow: r.plan.Flow, Partition: partition, Number: number, Resumed: r.plan.Resumed, Heartbeat: r.plan.Heartbeat, Outage: r.plan.Outage, Max: r.plan.MaxOutput,
-		MayWait: r.plan.MayWait, Budget: r.plan.Budget, Request: r.plan.Request, Retry: r.plan.Retry, Moved: r.state.Moved[partition]}
+		MayWait: r.plan.MayWait, Budget: r.plan.Budget, Request: r.plan.Request, Waves: r.plan.Waves, Retry: r.plan.Retry, Moved: r.state.Moved[partition]}
 	t.Answers, t.Kept = r.answersOf(partition)
 	if r.plan.Earlier != nil {
 		t.Earlier = r.plan.Earlier[partition][number]
@@ -365,6 +397,9 @@ func (r *scheduler) task(partition, number int) task {
 
 // summary returns what Temporal shows of a chunk.
 func (r *scheduler) summary(t *task) string {
+	if t.Waves != nil {
+		return "all rows, in batches of providers"
+	}
 	if t.Tail != nil {
 		return "the steps from the first batch step on"
 	}
@@ -382,8 +417,12 @@ func (r *scheduler) execute(ctx workflow.Context, t *task) workflow.Future {
 		ctx = workflow.WithLocalActivityOptions(ctx, local)
 		return workflow.ExecuteLocalActivity(ctx, activityName, *t)
 	}
+	limit := maxChunkTime
+	if t.Waves != nil {
+		limit = maxWavesTime
+	}
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: maxChunkTime, HeartbeatTimeout: r.plan.Heartbeat, WaitForCancellation: true, RetryPolicy: retry,
+		StartToCloseTimeout: limit, HeartbeatTimeout: r.plan.Heartbeat, WaitForCancellation: true, RetryPolicy: retry,
 		Summary: r.summary(t),
 	})
 	return workflow.ExecuteActivity(ctx, activityName, *t)

@@ -24,7 +24,10 @@ type Engine interface {
 type EngineRun interface {
 	// ID returns the id of the run, which stays the same when it is resumed.
 	ID() string
-	// Run processes the rows and yields the results as runtime.App.Run does: in order,
+	// Wait runs the rows of a Config with Waves until the results of all are there. With Config.Detach the error is
+	// waves.ErrDetached, unless they are there already.
+	Wait(ctx context.Context, job EngineJob) error
+	// Run processes the rows, unless Wait has, and yields the results as runtime.App.Run does: in order,
 	// failed ones included. It updates the progress and reports the events of the rows
 	// that the summary counts. If the context ends, the run does, too.
 	Run(ctx context.Context, job EngineJob) iter.Seq2[*runtime.Result, error]
@@ -42,6 +45,7 @@ type EngineJob struct {
 	IsPartial func() bool             // reports, after the last of Rows, whether they are only a part of the input
 	Progress  *runtime.Progress       // what is shown
 	Event     func(steps.Event)       // counts tokens, turns of memories and fallbacks
+	Waves     func(WaveState)         // shows how far the batches are; nil without Config.Waves
 }
 
 // Settings returns the flags that change the results of the run, by name.
@@ -82,10 +86,19 @@ func (j *job) closeEngine(done bool) error {
 	return j.remote.Close(done)
 }
 
+// engineJob returns what the engine runs.
+func (j *job) engineJob(progress *runtime.Progress, sum *summary) EngineJob {
+	job := EngineJob{Rows: j.in.rows, ReadError: func() error { return j.in.err }, IsPartial: j.isPartial, Progress: progress, Event: sum.event}
+	if j.Waves != nil {
+		job.Waves = j.waves.take
+	}
+	return job
+}
+
 // runRows runs the rows, in this process or by the engine.
 func (j *job) runRows(ctx context.Context, progress *runtime.Progress, sum *summary, limit *failureLimit) iter.Seq2[*runtime.Result, error] {
 	if j.remote != nil {
-		return j.remote.Run(ctx, EngineJob{Rows: j.in.rows, ReadError: func() error { return j.in.err }, IsPartial: j.isPartial, Progress: progress, Event: sum.event})
+		return j.remote.Run(ctx, j.engineJob(progress, sum))
 	}
 	ctx = remotefs.WithOwn(ctx, j.InputFile, j.Output, j.ErrorFile)
 	opts := j.runOptions(progress, sum, limit)

@@ -34,8 +34,9 @@ func (l *loopback) Open(_ context.Context, app *runtime.App, flow *spec.Flow, cf
 	return l, err
 }
 
-func (l *loopback) ID() string     { return "r1" }
-func (l *loopback) Advice() string { return "it is elsewhere" }
+func (l *loopback) ID() string                                  { return "r1" }
+func (l *loopback) Wait(context.Context, batch.EngineJob) error { return nil }
+func (l *loopback) Advice() string                              { return "it is elsewhere" }
 func (l *loopback) Close(done bool) error {
 	l.done = done
 	return nil

@@ -106,7 +106,7 @@ func Run(ctx context.Context, app *runtime.App, cfg Config) error {
 	}
 	if err := errors.Join(j.checkFlex(models), j.openWaves(ctx, models)); err != nil || cfg.Cancel {
 		j.results.abort()
-		return errors.Join(err, j.journal.end(false))
+		return errors.Join(err, j.journal.end(false), j.closeEngine(false))
 	}
 	batchSteps, err := app.BatchSteps(flow)
 	j.batches = len(batchSteps) > 0 || err != nil
@@ -193,7 +193,7 @@ func (j *job) execute(ctx context.Context) error {
 
 // writeAll runs the flow over the rows, completes the outputs, and writes the summary.
 func (j *job) writeAll(ctx context.Context, progress *runtime.Progress, sum *summary) error {
-	err := j.runWaves(ctx, sum)
+	err := j.runWaves(ctx, progress, sum)
 	show := j.showProgress(ctx, progress)
 	if err == nil {
 		err = j.writeResults(ctx, progress, sum, show)
@@ -251,7 +251,7 @@ func (j *job) explainUnfinished(err error) error {
 		return err
 	}
 	advice := j.journal.advice(j.Command)
-	if j.Waves != nil {
+	if j.Waves != nil && j.remote == nil {
 		advice = j.wavesAdvice(err)
 	}
 	if j.remote != nil && j.remote.Advice() != "" {

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/terminal"
@@ -38,9 +35,9 @@ func (j *job) openWaves(ctx context.Context, models []model.Info) error {
 	switch {
 	case j.Waves == nil:
 		return nil
-	case j.journal == nil:
+	case j.journal == nil && j.remote == nil:
 		return fmt.Errorf("--batch: %s", j.note)
-	case j.journal.recompute || len(models) == 0:
+	case j.flow.Plan().IsComputation() || len(models) == 0:
 		return errors.New("--batch: the flow calls no models")
 	}
 	j.Waves.Rebuy = j.Rebuy
@@ -53,7 +50,10 @@ func (j *job) openWaves(ctx context.Context, models []model.Info) error {
 	if j.in.total == 1 && j.Waves.Least <= 1 {
 		fmt.Fprintln(j.Streams.Err, "note: the run has one row, which waits for a batch of its own")
 	}
-	if !j.Restart && !j.Cancel || !j.Waves.Exists() {
+	if j.remote != nil && j.Cancel {
+		return j.remote.Wait(ctx, j.engineJob(&runtime.Progress{}, nil))
+	}
+	if j.remote != nil || !j.Restart && !j.Cancel || !j.Waves.Exists() {
 		return nil
 	}
 	canceled, err := j.Waves.Cancel(ctx)
@@ -115,96 +115,35 @@ func (j *job) noteOthers(what string, models []model.Info, has func(model.Info) 
 	return nil
 }
 
-// runWaves runs the rows until their results are in the journal: each pass notes the calls that have no answer,
-// and sends them. Segment by segment, because a batch step takes all rows.
-func (j *job) runWaves(ctx context.Context, sum *summary) error {
+// runWaves runs the rows until their results are in the journal, or those of the engine are there.
+func (j *job) runWaves(ctx context.Context, progress *runtime.Progress, sum *summary) error {
 	if j.Waves == nil {
 		return nil
 	}
-	segments, err := j.app.WaveSegments(j.flow)
-	if err != nil {
-		return err
-	}
 	defer j.waves.show(sum)()
+	if j.remote != nil {
+		return j.remote.Wait(ctx, j.engineJob(progress, sum))
+	}
 	sum.before = j.journal.before
-	p := &wavePasses{job: j, events: &passEvents{seed: maphash.MakeSeed(), seen: map[int64]map[uint64]int{}, counted: map[uint64]int{}}}
-	p.events.count = func(ev steps.Event) {
-		sum.event(ev)
-		p.count(ev)
+	p := &Passes{
+		App: j.app, Flow: j.flow, Waves: j.Waves, Finish: j.Finish, Detach: j.Detach, MaxFailures: j.MaxFailures, Budget: j.flow.Budget,
+		Begin: j.beginPass, Event: sum.event, Done: j.waves.pass,
 	}
-	for _, segment := range segments {
-		for {
-			suspended, err := p.pass(ctx, segment)
-			if err != nil {
-				return err
-			}
-			if j.waves.pass(p.rows-suspended, suspended); suspended == 0 {
-				break
-			}
-			if err := p.next(ctx, suspended); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return p.Run(ctx)
 }
 
-// wavePasses are the passes of a run.
-type wavePasses struct {
-	job    *job
-	events *passEvents
-	newest *waves.Pass
-	rows   int             // results of the newest pass
-	atOnce int             // passes that have made calls at once, since batches took too long
-	few    map[string]bool // models whose calls are made at once in the next pass, as they are few
-
-	mu  sync.Mutex
-	all runtime.Spent // by all passes
-}
-
-// pass runs the rows to the end of a segment, and returns how many are suspended.
-func (p *wavePasses) pass(ctx context.Context, segment int) (suspended int, err error) {
-	j := p.job
+// beginPass opens the input for a pass.
+func (j *job) beginPass(ctx context.Context, _ int) (*Pass, error) {
 	in, err := openInput(ctx, j.Config, j.flow)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	defer in.close()
 	in.run = j.in.run
-	defer p.events.end()
-	p.rows = 0
-	limit := &failureLimit{max: j.MaxFailures}
-	p.newest = p.newPass()
-	ctx = waves.WithPass(steps.WithCallLog(remotefs.WithOwn(ctx, j.InputFile, j.Output, j.ErrorFile), j.Waves), p.newest)
-	opts := []runtime.RunOption{
-		runtime.WithCheckpoints(j.journal.checkpoints), runtime.WithPartialInput(j.partialReason), runtime.WithSegment(segment),
-		runtime.WithEvents(p.events.add, steps.EventUsage, steps.EventTurn, steps.EventFallback, steps.EventDropped, steps.EventShortened, steps.EventToolCall, steps.EventToolResult),
-	}
-	if b := j.flow.Budget; b != nil {
-		opts = append(opts, runtime.WithSharedBudget(runtime.SharedBudget{Budget: *b, Began: time.Now(), Sum: p.spent}))
-	}
-	for res, err := range j.app.Run(ctx, j.flow.ID, in.rows, opts...) {
-		if err == nil && !runtime.Suspended(res) {
-			err = limit.check(res)
-		}
-		if err == nil {
-			err = in.err
-		}
-		if err != nil {
-			return 0, err
-		}
-		if p.rows++; runtime.Suspended(res) {
-			suspended++
-		}
-		p.events.result(res)
-	}
-	if in.err != nil {
-		return 0, in.err
-	}
-	if err := j.Waves.Failed(); err != nil {
-		return 0, err
-	}
-	return suspended, j.journal.reopen(j.app)
+	return &Pass{
+		Context: steps.WithCallLog(remotefs.WithOwn(ctx, j.InputFile, j.Output, j.ErrorFile), j.Waves), Rows: in.rows,
+		Options:   []runtime.RunOption{runtime.WithCheckpoints(j.journal.checkpoints), runtime.WithPartialInput(j.partialReason)},
+		ReadError: func() error { return in.err }, Close: in.close, End: func() error { return j.journal.reopen(j.app) },
+	}, nil
 }
 
 // reopen makes the rows that were finished since it was opened those of an earlier run.
@@ -220,206 +159,10 @@ func (l *journal) reopen(app *runtime.App) (err error) {
 	return err
 }
 
-// spent returns what all passes have used; see runtime.SharedBudget.
-func (p *wavePasses) spent(context.Context, runtime.Spent) (runtime.Spent, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.all, nil
-}
-
-// count counts a call.
-func (p *wavePasses) count(ev steps.Event) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if ev.Kind == steps.EventUsage || ev.Kind == steps.EventToolCall {
-		p.all = runtime.Spent{Calls: p.all.Calls + 1, Tokens: p.all.Tokens + ev.Input + ev.Output, Money: p.all.Money + ev.Cost}
-	}
-}
-
-// newPass returns the next pass.
-func (p *wavePasses) newPass() *waves.Pass {
-	if p.atOnce > 0 {
-		return p.job.Waves.NewFinish()
-	}
-	return p.job.Waves.NewFew(p.few)
-}
-
-// next makes the calls that the last pass has noted: in a wave, or at once in the next pass if batches take too long.
-func (p *wavePasses) next(ctx context.Context, suspended int) (err error) {
-	j := p.job
-	if err := p.newest.Lost(); err != nil {
-		return err
-	}
-	switch {
-	case p.atOnce > 0: // the calls that are left have failed for a time
-		p.atOnce++
-		return j.Waves.Pause(ctx, p.atOnce)
-	case !j.Finish.isDue(suspended, p.rows):
-		before := len(p.few)
-		if p.few, err = j.Waves.Few(); err != nil {
-			return err
-		}
-		if len(p.few) > 0 {
-			if before > 0 { // the calls may have failed for a time
-				return j.Waves.Pause(ctx, 0)
-			}
-			return nil
-		}
-		if err := p.send(ctx); !errors.Is(err, waves.ErrLate) {
-			return err
-		}
-	}
-	p.atOnce++
-	j.Waves.Report(fmt.Sprintf("%s left: their calls are made at once", textfmt.Count(int64(suspended), "row")))
-	return j.Waves.Finish(ctx)
-}
-
-// send sends a wave. It has no more calls than the budget of the flow admits.
-func (p *wavePasses) send(ctx context.Context) error {
-	j := p.job
-	opts := waves.SendOptions{Detach: j.Detach, For: j.Finish.After}
-	if j.flow.Budget == nil {
-		return j.Waves.Send(ctx, opts)
-	}
-	n, err := j.Waves.Waiting()
-	if err == nil && n > 0 {
-		opts.Most, err = p.admitted(n)
-	}
-	if err != nil {
-		return err
-	}
-	if n > 0 && opts.Most < min(n, j.Waves.LeastCalls()) { // the budget ends calls that are made at once, too
-		p.few = j.Waves.Models()
-		return nil
-	}
-	return j.Waves.Send(ctx, opts)
-}
-
-// firstCalls is the number of calls that show what a call uses.
-const firstCalls = 50
-
-// admitted returns how many of n new calls the budget admits. What a call uses is known from those
-// before; without any a few are made first.
-func (p *wavePasses) admitted(n int) (int, error) {
-	b, over := p.job.flow.Budget, func(what, limit, spent string) error {
-		return &runtime.BudgetError{Flow: p.job.flow.ID, What: what, Limit: limit, Spent: spent}
-	}
-	if b.Calls > 0 {
-		if n = min(n, b.Calls-p.all.Calls); n <= 0 {
-			return 0, over("calls", fmt.Sprint(b.Calls), fmt.Sprintf("%d and more", p.all.Calls))
-		}
-	}
-	if b.Tokens <= 0 && b.Money <= 0 {
-		return n, nil
-	}
-	if p.all.Calls == 0 {
-		return min(n, max(firstCalls, p.job.Waves.LeastCalls())), nil
-	}
-	calls := float64(p.all.Calls)
-	if b.Tokens > 0 {
-		if each := float64(p.all.Tokens) / calls; each > 0 {
-			n = min(n, int(float64(b.Tokens-p.all.Tokens)/each))
-		}
-		if n <= 0 {
-			return 0, over("tokens", fmt.Sprint(b.Tokens), fmt.Sprintf("%d and more", p.all.Tokens))
-		}
-	}
-	if b.Money > 0 {
-		if each := p.all.Money / calls; each > 0 {
-			n = min(n, int((b.Money-p.all.Money)/each))
-		}
-		if n <= 0 {
-			return 0, over("money", textfmt.Amount(b.Money), textfmt.Amount(p.all.Money)+" and more")
-		}
-	}
-	return n, nil
-}
-
-// passEvents counts the events of all passes: the steps of a suspended row are repeated in the next one, and
-// report the same events again, before new ones.
-type passEvents struct {
-	count func(steps.Event) // is called once for each event
-
-	mu        sync.Mutex
-	seed      maphash.Seed
-	seen      map[int64]map[uint64]int // in this pass, by the numbers of rows and the keys of events; 0 for events of no single row
-	counted   map[uint64]int           // in the passes before, of rows that are not finished
-	last      int64                    // the newest row with a result
-	suspended bool                     // one of its results is
-}
-
-// key returns the key of the kind of an event of a step after a call: rows that one was divided into have the same number.
-func (e *passEvents) key(ev *steps.Event) uint64 {
-	return maphash.Comparable(e.seed, struct {
-		row          int64
-		step, origin string
-		kind         steps.EventKind
-	}{ev.Row, ev.Step, ev.Origin, ev.Kind})
-}
-
-// add notes an event of a pass.
-func (e *passEvents) add(ev steps.Event) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	key, row := e.key(&ev), e.seen[ev.Row]
-	if row == nil {
-		row = map[uint64]int{}
-		e.seen[ev.Row] = row
-	}
-	if row[key]++; row[key] > e.counted[key] {
-		e.count(ev)
-	}
-}
-
-// result notes a result of a pass.
-func (e *passEvents) result(res *runtime.Result) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if res.Number != e.last {
-		e.close()
-		e.last, e.suspended = res.Number, false
-	}
-	e.suspended = e.suspended || runtime.Suspended(res)
-}
-
-// close ends the newest row. The mutex is locked.
-func (e *passEvents) close() {
-	switch {
-	case e.last == 0:
-		return
-	case e.suspended:
-		e.keep(e.last)
-	default:
-		for key := range e.seen[e.last] {
-			delete(e.counted, key)
-		}
-	}
-	delete(e.seen, e.last)
-}
-
-// keep keeps how many events of a row were counted.
-func (e *passEvents) keep(row int64) {
-	for key, n := range e.seen[row] {
-		e.counted[key] = max(e.counted[key], n)
-	}
-}
-
-// end ends a pass.
-func (e *passEvents) end() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.close()
-	e.last = 0
-	for row := range e.seen {
-		e.keep(row)
-	}
-	clear(e.seen)
-}
-
 // closeWaves closes the file of the calls, and removes that of a complete run.
 func (j *job) closeWaves(done bool) error {
 	switch {
-	case j.Waves == nil:
+	case j.Waves == nil || j.remote != nil:
 		return nil
 	case done:
 		return j.Waves.Remove()
@@ -450,6 +193,10 @@ func LostAdvice(args []string) string {
 
 // detached reports that batches were sent.
 func (j *job) detached() error {
+	if j.remote != nil {
+		fmt.Fprintln(j.Streams.Err, terminal.Clean(j.remote.Advice()+"; collect the output with: "+ResumeCommand(j.Command)))
+		return ErrDetached
+	}
 	n, _, err := j.Waves.Live()
 	if err != nil {
 		return err
@@ -471,7 +218,7 @@ func (s *summary) waves() string {
 	if s.job.Waves == nil {
 		return saved
 	}
-	c := s.job.Waves.Counts()
+	c := s.job.waves.counts()
 	parts := []string{fmt.Sprintf("batches: %s of %s in %s", countBatches(c.Batches), textfmt.Count(int64(c.Calls), "call"), textfmt.Count(int64(c.Waves), "wave"))}
 	if saved != "" {
 		parts = append(parts, saved)

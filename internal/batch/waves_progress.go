@@ -26,6 +26,48 @@ type waveProgress struct {
 	done  int      // rows, as of the newest pass
 	left  int
 	drawn bool // the terminal shows the state, in its last line
+
+	remote *WaveState // what the engine has reported last; nil without an engine, or before that
+	shown  int        // lines of the engine that were written
+}
+
+// WaveState is how far a run in batches is in another process.
+type WaveState struct {
+	waves.Status
+	Done  int     `json:"rows_done"` // as of the newest pass
+	Left  int     `json:"rows_left"`
+	Cost  float64 `json:"cost"` // so far
+	Saved float64 `json:"saved"`
+
+	First int      `json:"first"` // the number of the first line
+	Lines []string `json:"lines,omitempty"`
+
+	Counts waves.Counts `json:"counts"`
+}
+
+// take notes what an engine reports, and writes the lines that are new.
+func (p *waveProgress) take(s WaveState) {
+	p.mu.Lock()
+	lines := s.Lines[min(max(p.shown-s.First, 0), len(s.Lines)):]
+	p.remote, p.shown = &s, max(p.shown, s.First+len(s.Lines))
+	p.done, p.left = s.Done, s.Left
+	p.mu.Unlock()
+	for _, line := range lines {
+		p.report(line)
+	}
+}
+
+// counts returns what was sent.
+func (p *waveProgress) counts() waves.Counts {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.remote != nil:
+		return p.remote.Counts
+	case p.job.remote != nil:
+		return waves.Counts{}
+	}
+	return p.job.Waves.Counts()
 }
 
 // ProgressEvent is a line of the progress in JSON.
@@ -73,6 +115,13 @@ func (p *waveProgress) pass(done, left int) {
 
 // event returns the state of the run. The mutex is locked.
 func (p *waveProgress) event(message string) (ProgressEvent, bool) {
+	if p.job.remote != nil {
+		s := p.remote
+		if s == nil {
+			return ProgressEvent{}, false
+		}
+		return ProgressEvent{Time: time.Now(), Message: message, Status: s.Status, RowsDone: s.Done, RowsLeft: s.Left, Cost: s.Cost, Saved: s.Saved}, true
+	}
 	status, err := p.job.Waves.Status(context.Background())
 	if err != nil { // the run reports it
 		return ProgressEvent{}, false

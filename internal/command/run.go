@@ -243,8 +243,8 @@ func (r *runCommand) checkEngine() error {
 	if err := r.temporal.Check(isTemporal); err != nil || !isTemporal {
 		return err
 	}
-	if r.batch.Value != "" {
-		return terminal.Usagef("--batch is not available with --engine temporal")
+	if r.Flex {
+		return terminal.Usagef("--batch=flex is not available with --engine temporal: workers make calls as their document declares; request the tier there, by service_tier in the inference_params of its models")
 	}
 	if r.suspend.file != "" {
 		return terminal.Usagef("--suspend is not available with --engine temporal")

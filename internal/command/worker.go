@@ -18,6 +18,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/telemetry"
 	"github.com/qtype-dev/qtype/internal/terminal"
+	"github.com/qtype-dev/qtype/internal/waves"
+	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/steps"
 )
 
@@ -120,6 +122,13 @@ func (w *workerCommand) run(ctx context.Context, path string) (err error) {
 	cfg := durable.WorkerConfig{
 		Config: connection, Parallel: w.parallel, Requests: w.requests, Drain: w.drain,
 		Approved: w.clients.User.Approved, ClientTools: w.clients.Handled, Log: w.Err,
+		InWaves: func(ctx context.Context, run *waves.Run) (*runtime.App, error) {
+			p, list := qtype.Check(waves.With(ctx, run), path, qtype.WithStrict())
+			if err := list.Err(); err != nil {
+				return nil, err
+			}
+			return newApp(w.Streams, p, w.clients, &w.store, false, &w.log)
+		},
 		Ready: func(queues []string, check func(context.Context) error) {
 			status.check.Store(&check)
 			if !w.log.Quiet {

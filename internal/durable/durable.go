@@ -68,6 +68,9 @@ type WorkerConfig struct {
 	ClientTools []string              // ids of client tools that the App has handlers for; others are requests of the run
 	Log         io.Writer             // for warnings and errors of Temporal's client; nil for none
 
+	// InWaves returns another App of the document, whose models make their calls in the batches of a run.
+	InWaves func(context.Context, *waves.Run) (*runtime.App, error)
+
 	// Ready is called when the worker polls, with a check whether Temporal answers. It may be nil.
 	Ready func(queues []string, check func(context.Context) error)
 }

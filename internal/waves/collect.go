@@ -104,10 +104,10 @@ func (r *Run) take(b *batch, results []wire.BatchResult) (ignored int, err error
 	if len(results) == 0 {
 		return 0, nil
 	}
-	err = r.change(func(tx *sql.Tx) error {
+	err = r.change(func(tx *transaction) error {
 		ignored = 0
 		for _, res := range results {
-			if passes(res.Status) && !r.isLast(tx, res.ID) { // end sends it again
+			if passes(res.Status) && !r.isLast(tx.Tx, res.ID) { // end sends it again
 				continue
 			}
 			status, body := res.Status, res.Body
@@ -145,7 +145,7 @@ func (r *Run) isLast(tx *sql.Tx, id string) bool {
 // message is their answer.
 func (r *Run) end(b *batch, message string) (again int, err error) {
 	r.ended.Add(1)
-	err = r.change(func(tx *sql.Tx) error {
+	err = r.change(func(tx *transaction) error {
 		_, err := tx.ExecContext(context.Background(), "DELETE FROM calls WHERE batch = ? AND dropped = 1", b.id)
 		if err != nil {
 			return err
@@ -193,14 +193,14 @@ func (r *Run) refused(b *batch, api *modelBatches, why *wire.BatchFailed) error 
 		r.hold(b, api, most)
 	}
 	message, _ := json.Marshal(map[string]any{"error": map[string]string{"message": why.Message, "type": "invalid_request_error"}}) // texts always encode
-	err := r.change(func(tx *sql.Tx) (err error) {
+	err := r.change(func(tx *transaction) (err error) {
 		if failed, err = failNamed(tx, b, why.Lines); err != nil {
 			return err
 		}
 		if api.limits.Least > 1 && b.count < 2*api.limits.Least && failed == 0 && !why.Full { // it cannot be divided
 			refuses = true
 		} else if isReason := b.count == 1 && failed == 0 && !why.Full; isReason {
-			accepts, _, err := history(tx, b.model)
+			accepts, _, err := history(tx.Tx, b.model)
 			if refuses = !accepts; err != nil {
 				return err
 			}
@@ -244,14 +244,14 @@ func (r *Run) hold(b *batch, api *modelBatches, most int) {
 }
 
 // failCalls fails the calls of a batch that have no answer.
-func failCalls(tx *sql.Tx, b *batch, status int, message string) error {
+func failCalls(tx *transaction, b *batch, status int, message string) error {
 	answer, _ := json.Marshal(map[string]any{"error": map[string]string{"message": message, "type": "invalid_request_error"}}) // texts always encode
 	_, err := tx.ExecContext(context.Background(), "UPDATE calls SET status = ?, answer = ?, body = NULL WHERE batch = ? AND status = 0", status, answer, b.id)
 	return err
 }
 
 // failNamed fails the calls of a batch for which the provider has refused it, and returns how many these are.
-func failNamed(tx *sql.Tx, b *batch, lines map[int]string) (failed int, err error) {
+func failNamed(tx *transaction, b *batch, lines map[int]string) (failed int, err error) {
 	for line, text := range lines {
 		message, _ := json.Marshal(map[string]any{"error": map[string]string{"message": text, "type": "invalid_request_error"}}) // texts always encode
 		done, err := tx.ExecContext(context.Background(), "UPDATE calls SET status = 400, answer = ?, body = NULL WHERE number = (SELECT number FROM calls WHERE batch = ? ORDER BY number LIMIT 1 OFFSET ?)", message, b.id, line-1)

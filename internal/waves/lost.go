@@ -2,7 +2,6 @@ package waves
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"net/http"
@@ -64,7 +63,7 @@ func (r *Run) gone(ctx context.Context, b *batch, api *modelBatches, err error) 
 
 // rebuy ends a lost batch. Its calls without an answer are sent again.
 func (r *Run) rebuy(b *batch) error {
-	err := r.change(func(tx *sql.Tx) error {
+	err := r.change(func(tx *transaction) error {
 		_, err := tx.ExecContext(context.Background(), "UPDATE calls SET tries = 1 WHERE batch = ? AND status = 0", b.id) // as the user wants
 		return err
 	})

@@ -32,6 +32,8 @@ type Run struct {
 	Settle time.Duration
 	// Rebuy is whether the calls of batches that their providers have lost are sent again, although they may have been paid.
 	Rebuy bool
+	// Log gets the changes of the file, so that another process can repeat them; nil for none.
+	Log Log
 
 	file   *sqlitefile.File[statements]
 	shared *Shared      // makes the calls of runs that come and go; nil for one run
@@ -115,6 +117,19 @@ func (r *Run) Counts() Counts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.counts
+}
+
+// Totals returns what all processes of the run have sent.
+func (r *Run) Totals(ctx context.Context) (n Counts, err error) {
+	c, err := r.conn()
+	if err != nil {
+		return n, err
+	}
+	n.Ignored = r.Counts().Ignored
+	err = c.Read.QueryRowContext(ctx, `
+SELECT (SELECT coalesce(max(wave), 0) FROM batches), (SELECT count(*) FROM batches), (SELECT coalesce(sum(count), 0) FROM batches WHERE remote <> ''),
+  (SELECT coalesce(sum(tries - 1), 0) FROM calls WHERE tries > 1), (SELECT count(*) FROM calls WHERE at_once = 1)`).Scan(&n.Waves, &n.Batches, &n.Calls, &n.Repeated, &n.AtOnce)
+	return n, r.storeError(err)
 }
 
 // Models returns the ids of the models whose calls are made in batches.

@@ -3,7 +3,6 @@ package waves
 import (
 	"context"
 	"crypto/rand"
-	"database/sql"
 	"errors"
 	"fmt"
 	"net/http"
@@ -83,7 +82,7 @@ func (s *Shared) End(name string) error {
 	if _, err := s.Run.Waiting(); err != nil { // stores what was noted
 		return err
 	}
-	err := s.Run.change(func(tx *sql.Tx) error {
+	err := s.Run.change(func(tx *transaction) error {
 		_, err := tx.ExecContext(context.Background(), "DELETE FROM calls WHERE task = ? AND (batch IS NULL OR batch NOT IN (SELECT id FROM batches WHERE done = 0))", name)
 		if err == nil {
 			_, err = tx.ExecContext(context.Background(), "UPDATE calls SET dropped = 1 WHERE task = ?", name)
@@ -165,7 +164,7 @@ func (s *Shared) isFew(model string, round int) bool {
 
 // claim takes a call that waits, so that no batch gets it, and reports whether it was free.
 func (r *Run) claim(id string) (free bool) {
-	err := r.change(func(tx *sql.Tx) error {
+	err := r.change(func(tx *transaction) error {
 		done, err := tx.ExecContext(context.Background(), "UPDATE calls SET batch = 0 WHERE id = ? AND batch IS NULL AND status = 0", id)
 		if err != nil {
 			return err
@@ -179,7 +178,7 @@ func (r *Run) claim(id string) (free bool) {
 
 // unclaim lets a call wait again that has failed for a time.
 func (r *Run) unclaim(id string) error {
-	return r.change(func(tx *sql.Tx) error {
+	return r.change(func(tx *transaction) error {
 		_, err := tx.ExecContext(context.Background(), "UPDATE calls SET batch = NULL WHERE id = ? AND batch = 0 AND status = 0", id)
 		return err
 	})
@@ -239,7 +238,7 @@ func (s *Shared) recover(isOpen func(name string) (bool, error)) error {
 		}
 		err = errors.Join(err, failed)
 	}
-	return errors.Join(err, s.Run.change(func(tx *sql.Tx) error {
+	return errors.Join(err, s.Run.change(func(tx *transaction) error {
 		_, err := tx.ExecContext(context.Background(), "UPDATE calls SET batch = NULL WHERE batch = 0 AND status = 0")
 		return err
 	}))
@@ -350,7 +349,7 @@ func (s *Shared) trouble(b *batch, err error) {
 
 // failAll ends a batch whose calls without an answer have failed.
 func (r *Run) failAll(b *batch, status int, message string) error {
-	err := r.change(func(tx *sql.Tx) error { return failCalls(tx, b, status, message) })
+	err := r.change(func(tx *transaction) error { return failCalls(tx, b, status, message) })
 	if err != nil {
 		return err
 	}

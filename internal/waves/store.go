@@ -35,6 +35,13 @@ ALTER TABLE calls ADD COLUMN dropped INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX calls_task ON calls (task) WHERE task <> '';`, // the run of the call, and whether that has ended; see Shared
 }
 
+// The changes that are made most often.
+const (
+	noteCall     = "INSERT INTO calls (id, model, method, head, body, size, task) VALUES (?, ?, ?, ?, ?, ?, ?)"
+	answerCall   = "INSERT INTO calls (id, model, method, head, size, status, answer, task, at_once) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT (id) DO UPDATE SET status = excluded.status, answer = excluded.answer, body = NULL, at_once = 1"
+	recordResult = "INSERT OR REPLACE INTO results (key, result) VALUES (?, ?)"
+)
+
 // statements are prepared.
 type statements struct{ lookup, note, answer, recorded, record *sql.Stmt }
 
@@ -45,10 +52,10 @@ func prepare(ctx context.Context, write, read *sql.DB) (s statements, err error)
 		text string
 	}{
 		{&s.lookup, read, "SELECT status, answer, at_once, coalesce(batch, 0) FROM calls WHERE id = ?"},
-		{&s.note, write, "INSERT INTO calls (id, model, method, head, body, size, task) VALUES (?, ?, ?, ?, ?, ?, ?)"},
-		{&s.answer, write, "INSERT INTO calls (id, model, method, head, size, status, answer, task, at_once) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT (id) DO UPDATE SET status = excluded.status, answer = excluded.answer, body = NULL, at_once = 1"},
+		{&s.note, write, noteCall},
+		{&s.answer, write, answerCall},
 		{&s.recorded, read, "SELECT result FROM results WHERE key = ?"},
-		{&s.record, write, "INSERT OR REPLACE INTO results (key, result) VALUES (?, ?)"},
+		{&s.record, write, recordResult},
 	} {
 		if *p.to, err = p.db.PrepareContext(ctx, p.text); err != nil {
 			return s, err
@@ -86,19 +93,6 @@ func (r *Run) storeError(err error) error {
 	return fmt.Errorf("%s: %s", r.file.Path(), message)
 }
 
-// change runs do in a transaction. It is stored on the disk when change returns.
-func (r *Run) change(do func(*sql.Tx) error) error {
-	c, err := r.conn()
-	if err != nil {
-		return err
-	}
-	if err := c.Change(context.Background(), do); err != nil {
-		return r.storeError(err)
-	}
-	_, err = c.Write.ExecContext(context.Background(), "PRAGMA wal_checkpoint(FULL)")
-	return r.storeError(err)
-}
-
 // noteSize is the number of calls that are stored together.
 const noteSize = 256
 
@@ -133,11 +127,13 @@ func (r *Run) answerAtOnce(c call, a answer) error {
 	if err != nil {
 		return err
 	}
-	_, err = db.Statements.answer.ExecContext(context.Background(), c.id, c.model, c.method, c.head, len(c.body), a.status, a.body, c.task)
+	err = r.store(func(tx *transaction) error {
+		return tx.run(db.Statements.answer, answerCall, c.id, c.model, c.method, c.head, len(c.body), a.status, a.body, c.task)
+	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.counts.AtOnce++
-	return r.storeError(err)
+	return err
 }
 
 // flush stores the calls that were noted. The mutex is locked.
@@ -149,17 +145,16 @@ func (r *Run) flush() error {
 	if err != nil {
 		return err
 	}
-	err = db.Change(context.Background(), func(tx *sql.Tx) error {
-		insert := tx.StmtContext(context.Background(), db.Statements.note)
+	err = r.store(func(tx *transaction) error {
 		for _, c := range r.noted {
-			if _, err := insert.ExecContext(context.Background(), c.id, c.model, c.method, c.head, c.body, len(c.body), c.task); err != nil {
+			if err := tx.run(db.Statements.note, noteCall, c.id, c.model, c.method, c.head, c.body, len(c.body), c.task); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	r.noted = r.noted[:0]
-	return r.storeError(err)
+	return err
 }
 
 // Recorded returns the result of a call of a model or tool in an earlier pass, nil if there is none. It is
@@ -183,8 +178,10 @@ func (r *Run) Recorded(key string) (result []byte) {
 func (r *Run) Record(_ context.Context, key string, result []byte) error {
 	c, err := r.conn()
 	if err == nil {
-		_, err = c.Statements.record.ExecContext(context.Background(), key, result)
-		err = r.storeError(err)
+		err = r.store(func(tx *transaction) error { return tx.run(c.Statements.record, recordResult, key, result) })
+	}
+	if err == nil && r.Log != nil { // it may have been paid
+		err = r.Log.Sync()
 	}
 	if err != nil {
 		r.fail(err)
@@ -271,8 +268,8 @@ type planning struct {
 
 // plan assigns the calls that wait to new batches.
 func (r *Run) plan(p planning) (planned int, err error) {
-	err = r.change(func(tx *sql.Tx) error {
-		groups, err := waiting(tx, p.tries)
+	err = r.change(func(tx *transaction) error {
+		groups, err := waiting(tx.Tx, p.tries)
 		if err != nil || len(groups) == 0 {
 			return err
 		}
@@ -329,8 +326,8 @@ func history(tx *sql.Tx, model string) (accepts, refuses bool, err error) {
 
 // divide assigns calls to batches within the limits of their model. If the provider has refused batches of the model, and
 // accepted none, one call shows whether it does: one by chance, as each may be the reason.
-func (p *planning) divide(tx *sql.Tx, g part, wave int64) (made int, err error) {
-	accepts, refuses, err := history(tx, g.model)
+func (p *planning) divide(tx *transaction, g part, wave int64) (made int, err error) {
+	accepts, refuses, err := history(tx.Tx, g.model)
 	if err != nil {
 		return 0, err
 	}
@@ -349,7 +346,7 @@ func (p *planning) divide(tx *sql.Tx, g part, wave int64) (made int, err error) 
 	}
 	for {
 		limits.Calls = min(limits.Calls, p.left)
-		first, last, count, err := p.prefix(tx, g, limits, order)
+		first, last, count, err := p.prefix(tx.Tx, g, limits, order)
 		if err != nil || count == 0 || count < limits.Least {
 			return made, err
 		}
@@ -398,7 +395,7 @@ func (p *planning) prefix(tx *sql.Tx, g part, limits wire.BatchLimits, order str
 
 // update changes a batch.
 func (r *Run) update(b *batch) error {
-	return r.change(func(tx *sql.Tx) error {
+	return r.change(func(tx *transaction) error {
 		_, err := tx.ExecContext(context.Background(), "UPDATE batches SET tries = ?, remote = ?, state = ?, canceled = ? WHERE id = ?", b.tries, b.remote, b.state, b.canceled, b.id)
 		return err
 	})

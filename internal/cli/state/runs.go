@@ -133,7 +133,15 @@ func newRunsCancel(s *cli.Streams, repeat func(context.Context, []string) error)
 		if err != nil {
 			return err
 		}
-		return engine.Cancel(ctx, cfg, run.ID)
+		if err := engine.Cancel(ctx, cfg, run.ID); err != nil || run.Batches == nil || len(run.Batches.Open) == 0 {
+			return err
+		}
+		note := "batches at the provider go on: repeat the command to cancel them"
+		if !run.Closed.IsZero() {
+			note = "workers cancel the batches at the provider"
+		}
+		_, err = fmt.Fprintln(r.Err, note)
+		return err
 	})
 }
 
