@@ -37,7 +37,7 @@ var layers = []layer{
 	{"language", []string{
 		"docs", "examples", "spec", "internal/catalogue", "internal/citation", "internal/containment", "internal/expression", "internal/filter", "internal/httpx", "internal/jsonpath", "internal/jsontext", "internal/mediatype", "internal/modelparams", "internal/parts",
 		"internal/prompttemplate", "internal/redact", "internal/remotefs", "internal/ruletext", "internal/servertest", "internal/sqlitefile", "internal/sqlquery", "internal/subprocess",
-		"internal/terminal", "internal/testkit", "internal/textfmt", "internal/timer", "internal/tokenizer", "internal/trust", "internal/typeschema", "internal/words", "internal/wordvectors",
+		"internal/rowcounts", "internal/terminal", "internal/testkit", "internal/textfmt", "internal/timer", "internal/tokenizer", "internal/trust", "internal/typeschema", "internal/words", "internal/wordvectors",
 	}, ""},
 	{"checking", []string{
 		"loader", "validate", "internal/convert", "internal/diagram", "internal/docgen", "internal/lint", "internal/lsp",

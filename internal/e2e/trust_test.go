@@ -153,6 +153,8 @@ var unrelated = map[string]string{
 	"distribution/temporal/client.go:loadTLS":             "a flag or a setting of the user",
 	"distribution/temporal/client.go:dialMeasured":        "a flag or a setting of the user",
 	"distribution/temporal/blobs.go:createFile":           "the folder for blobs that the user names",
+	"distribution/temporal/journal.go:syncFolder":         "the folder for blobs that the user names",
+	"distribution/temporal/waves.go:runWaves":             "a temporary folder",
 	"distribution/temporal/blobs.go:list":                 "the folder for blobs that the user names",
 	"internal/erasure/erasure.go:journalsIn":              "journals of the user",
 	"internal/estimate/estimate.go:Run":                   "temporary, or refuses all requests",
