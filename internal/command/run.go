@@ -102,7 +102,7 @@ func (r *runCommand) addTo(c *cobra.Command) {
 	cli.AddFlags(f, "Engine", func() {
 		r.batch.AddTo(c, "batch", "", "make the calls of models in batches of their providers, which cost half and take minutes or hours (with -I and -o); --batch=auto makes them at once where a batch would have few, and --batch=flex makes all at once, by a cheaper tier of service (with -I)")
 		f.Lookup("batch").NoOptDefVal = batchAlways
-		f.BoolVar(&r.Detach, "detach", false, "with --batch, end with status 3 when the batches are sent; --resume collects the answers")
+		f.BoolVar(&r.Detach, "detach", false, "with --batch, end with status 3 when the batches are sent, or on Temporal when the workflow is started; --resume collects the answers")
 		f.BoolVar(&r.Rebuy, "rebuy", false, "with --batch and --resume, make the calls of batches again that their providers do not have any more, although they may have been paid")
 		f.StringVar(&r.finish, "finish-after", "", "with --batch, make the calls that are left at once after a `TIME` (2h), or when so many rows (100), or such a share of them (5%), are left")
 		f.BoolVar(&r.Cancel, "cancel", false, "with --batch, cancel the batches of an interrupted run at their providers, and end")

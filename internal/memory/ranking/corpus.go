@@ -4,8 +4,8 @@
 // A message is found by its words, which are compared by their English stems and weighed
 // by BM25, and by the similarity of vectors: those of an embedding model, or else those of
 // package wordvectors. Both also consider the messages before and
-// after it, the names of authors and the dates that the text mentions. The two rankings
-// are combined by reciprocal rank fusion. The same messages and text give the same
+// after it, the names of authors and the dates that the text mentions. The score of a message is the
+// sum of its share of the words and of how far its similarity is above the mean. The same messages and text give the same
 // order. docs/memory.md has the measured recall.
 package ranking
 
