@@ -221,6 +221,20 @@ func TestBatch_Restart(t *testing.T) {
 	}
 }
 
+// TestBatch_LaterStep checks that the calls of all rows wait at once in a later step, too.
+func TestBatch_LaterStep(t *testing.T) {
+	b := newBatchServers(t, batchtest.Faults{Polls: 1 << 30})
+	s, _ := b.serve()
+	id := s.beginBatch("two", "v", "w", "x", "y", "z")
+	s.await(id, waitsFor(5))
+	b.provider.End()
+	s.await(id, func(r batchedRun) bool { return r.Batch.Wave > 1 && r.Batch.Calls == 5 })
+	b.provider.End()
+	if run := s.await(id, isDone); run.Status != "succeeded" || len(run.Outputs) != 5 {
+		t.Errorf("%+v", run)
+	}
+}
+
 // TestBatch_Cancel checks that the batch of a run that is canceled is canceled, unless another run needs it.
 func TestBatch_Cancel(t *testing.T) {
 	b := newBatchServers(t, batchtest.Faults{Polls: 1 << 30})
