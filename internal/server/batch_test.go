@@ -337,7 +337,8 @@ func TestBatch_NotPossible(t *testing.T) {
 	b := newBatchServers(t, batchtest.Faults{})
 	s, _ := b.serve()
 	for _, tt := range []struct{ flow, body, prefer, want string }{
-		{"one", `{"rows": [{"q": "x"}], "batch": true}`, "", "send the header Prefer: respond-async"},
+		{"one", `{"rows": [{"q": "x"}], "batch": true}`, "", "to /flows/one with the header Prefer: respond-async"},
+		{"one/stream", `{"q": "x", "batch": true}`, "respond-async", "to /flows/one with the header Prefer: respond-async"},
 		{"one", `{"q": "x", "batch": "yes"}`, "respond-async", "expected true or false"},
 		{"mocked", `{"q": "x", "batch": true}`, "respond-async", "no model of flow mocked has batches: none (mock)"},
 		{"late", `{"q": "x", "batch": true}`, "respond-async", "step s8 has a timeout"},
