@@ -183,7 +183,7 @@ func suspendable(ctx context.Context, waiting *waves.Row, emit steps.Emit, run f
 		if waiting.Suspended() {
 			return waves.ErrSuspended
 		}
-		return emit(r)
+		return waiting.Leave(func() error { return emit(r) })
 	})
 	if err != nil && !errors.Is(err, waves.ErrSuspended) {
 		waiting.Fail(ctx)

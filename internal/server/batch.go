@@ -20,7 +20,7 @@ func (s *Server) checkBatch(c *call, async bool) error {
 	var why string
 	switch {
 	case !async:
-		why = "a response does not wait for batches, which may take a day: send the header Prefer: respond-async"
+		why = "a response does not wait for batches, which may take a day: send the request to /flows/" + c.flow.ID() + " with the header Prefer: respond-async"
 	case s.opts.Engine != nil:
 		why = "the server runs rows by another engine, which has no batches"
 	case s.opts.Batches == nil:

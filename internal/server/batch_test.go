@@ -221,6 +221,20 @@ func TestBatch_Restart(t *testing.T) {
 	}
 }
 
+// TestBatch_LaterStep checks that the calls of all rows wait at once in a later step, too.
+func TestBatch_LaterStep(t *testing.T) {
+	b := newBatchServers(t, batchtest.Faults{Polls: 1 << 30})
+	s, _ := b.serve()
+	id := s.beginBatch("two", "v", "w", "x", "y", "z")
+	s.await(id, waitsFor(5))
+	b.provider.End()
+	s.await(id, func(r batchedRun) bool { return r.Batch.Wave > 1 && r.Batch.Calls == 5 })
+	b.provider.End()
+	if run := s.await(id, isDone); run.Status != "succeeded" || len(run.Outputs) != 5 {
+		t.Errorf("%+v", run)
+	}
+}
+
 // TestBatch_Cancel checks that the batch of a run that is canceled is canceled, unless another run needs it.
 func TestBatch_Cancel(t *testing.T) {
 	b := newBatchServers(t, batchtest.Faults{Polls: 1 << 30})
@@ -323,7 +337,8 @@ func TestBatch_NotPossible(t *testing.T) {
 	b := newBatchServers(t, batchtest.Faults{})
 	s, _ := b.serve()
 	for _, tt := range []struct{ flow, body, prefer, want string }{
-		{"one", `{"rows": [{"q": "x"}], "batch": true}`, "", "send the header Prefer: respond-async"},
+		{"one", `{"rows": [{"q": "x"}], "batch": true}`, "", "to /flows/one with the header Prefer: respond-async"},
+		{"one/stream", `{"q": "x", "batch": true}`, "respond-async", "to /flows/one with the header Prefer: respond-async"},
 		{"one", `{"q": "x", "batch": "yes"}`, "respond-async", "expected true or false"},
 		{"mocked", `{"q": "x", "batch": true}`, "respond-async", "no model of flow mocked has batches: none (mock)"},
 		{"late", `{"q": "x", "batch": true}`, "respond-async", "step s8 has a timeout"},

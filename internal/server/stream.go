@@ -96,7 +96,10 @@ func (s *Server) readCompletion(c *call, r *http.Request, body []byte) error {
 	if record, ok := parsed.(*value.Record); ok && c.flow.Interface() == "Complete" {
 		parsed = c.flow.Prompt(record)
 	}
-	return s.readRows(c, r, value.JSON(parsed))
+	if err := s.readRows(c, r, value.JSON(parsed)); err != nil {
+		return err
+	}
+	return s.checkBatch(c, false)
 }
 
 // readChat reads the body of a conversational flow.

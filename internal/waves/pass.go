@@ -132,6 +132,13 @@ func (w *Row) resume() {
 	}
 }
 
+// Leave lets other rows work while emit takes a result of the row through later steps, whose calls may wait.
+func (w *Row) Leave(emit func() error) error {
+	w.pause()
+	defer w.resume()
+	return emit()
+}
+
 // End ends the step for the row.
 func (w *Row) End() {
 	if w.active != nil {

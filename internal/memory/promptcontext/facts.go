@@ -243,6 +243,9 @@ func (s *factState) change(c FactChange, v FactVersion) (problem string) {
 		return fmt.Sprintf("unknown change %s", quoted(string(c.Op)))
 	}
 	f := &s.Facts[i]
+	if current, _ := f.Held(len(f.Versions) - 1); v.Seq == 0 && v.Time.Before(current) { // the clock of the messages is ahead
+		v.Time = current
+	}
 	if c.Op == DeleteFact {
 		if current, _ := f.Held(len(f.Versions) - 1); v.from().Before(current) {
 			return fmt.Sprintf("%s was stated after the message that deletes it", f.ID)

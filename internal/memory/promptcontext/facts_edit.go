@@ -16,7 +16,7 @@ type FactError struct {
 	Session string   // the session with the list
 	ID      string   // the fact; empty for a new one
 	Problem string   // what is wrong
-	Known   []string // the ids of the facts that hold
+	Known   []string // the ids of the facts that hold, if ID is none of them
 }
 
 // Error names the fact.
@@ -66,6 +66,9 @@ func editFacts(ctx context.Context, m *memory.Memory, session string, c FactChan
 			known = known[:0]
 			for _, f := range s.active() {
 				known = append(known, f.ID)
+			}
+			if slices.Contains(known, c.ID) { // its text is the problem
+				known = nil
 			}
 			return nil, false
 		}

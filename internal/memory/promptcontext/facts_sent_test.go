@@ -171,3 +171,16 @@ func BenchmarkFacts(b *testing.B) {
 		runTurn(b, m, "Which pages did I like?", "Many.")
 	}
 }
+
+// TestFacts_ClockAhead checks that a person can change and delete what was stated by a clock that is ahead of that of the person.
+func TestFacts_ClockAhead(t *testing.T) {
+	const stated = `{"facts":[{"id":"f1","versions":[{"text":"The user lives in Rome.","seq":3,"turn":2,"stated":"9000-03-01T00:00:00Z","time":"9000-03-02T00:00:00Z"}]}],"next":1,"to":0}`
+	m := withFacts(t, stated, promptcontext.Block{})
+	_, err := promptcontext.PutFact(t.Context(), m, "s", "f1", "The user lives in Oslo.")
+	testkit.Must(t, err)
+	facts, err := promptcontext.FactsOf(t.Context(), m, "s")
+	if err != nil || facts[0].Text() != "The user lives in Oslo." {
+		t.Errorf("the facts are %+v, %v", facts, err)
+	}
+	testkit.Must(t, promptcontext.RemoveFact(t.Context(), m, "s", "f1"))
+}
