@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -272,8 +273,12 @@ func TestBatch_OtherFile(t *testing.T) {
 	s, stop := b.serve()
 	id := s.beginBatch("one", "x")
 	s.await(id, waitsFor(1))
-	if _, err := waves.OpenShared(b.file, 0); err == nil || !strings.Contains(err.Error(), "another process uses the file") {
-		t.Errorf("the file was opened twice: %v", err)
+	link := filepath.Join(t.TempDir(), "link.db")
+	testkit.Must(t, os.Symlink(b.file, link))
+	for _, file := range []string{b.file, link} {
+		if _, err := waves.OpenShared(file, 0); err == nil || !strings.Contains(err.Error(), "another process uses the file") {
+			t.Errorf("the file was opened twice: %v", err)
+		}
 	}
 	stop()
 	own := b.file

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -39,8 +40,11 @@ func OpenShared(path string, gather time.Duration) (*Shared, error) {
 	if _, err := s.Run.conn(); err != nil { // makes the folder
 		return nil, err
 	}
-	var err error
-	if s.lock, err = lockFile(path + ".lock"); err != nil {
+	path, err := filepath.EvalSymlinks(path) // links to the file have one lock
+	if err == nil {
+		s.lock, err = lockFile(path + ".lock")
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.Run.Close())
 	}
 	const key = "file"
