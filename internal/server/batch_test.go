@@ -256,7 +256,17 @@ func TestBatch_LaterStep(t *testing.T) {
 // TestBatch_Cancel checks that the batch of a run that is canceled is canceled, unless another run needs it.
 func TestBatch_Cancel(t *testing.T) {
 	b := newBatchServers(t, batchtest.Faults{Polls: 1 << 30})
-	s, _ := b.serve()
+	line := &awaitedLine{text: "a part of a run failed", seen: make(chan struct{})}
+	b.log = slog.New(slog.NewTextHandler(line, nil))
+	s, stop := b.serve()
+	defer func() {
+		stop()
+		select {
+		case <-line.seen:
+			t.Error("the log has failures of rows that do not wait any more")
+		default:
+		}
+	}()
 	blocked, release := blockFirst(b.provider)
 	defer release()
 	alone := s.beginBatch("one", "alone")
