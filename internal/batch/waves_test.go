@@ -189,6 +189,7 @@ func TestRun_Batches(t *testing.T) {
 			"plain":     {Polls: 2},
 			"disorder":  {Shuffled: true, Duplicates: true, CutOff: true},
 			"short":     {Short: true},
+			"expired":   {Short: true, Unmade: 0.4},
 			"mark":      {Mark: true},
 			"missing":   {Missing: 0.2, Unmade: 0.2, Failing: 0.2, Shuffled: true},
 			"requests":  {Requests: 0.3, Polls: 1},

@@ -2,10 +2,13 @@ package server_test
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -53,13 +56,28 @@ type batchServers struct {
 	document string
 	store    memory.Store
 	file     string
+	log      *slog.Logger // nil for none
+}
+
+// awaitedLine is a log that closes seen when it has a line with a text.
+type awaitedLine struct {
+	text string
+	seen chan struct{}
+	once sync.Once
+}
+
+func (l *awaitedLine) Write(line []byte) (int, error) {
+	if strings.Contains(string(line), l.text) {
+		l.once.Do(func() { close(l.seen) })
+	}
+	return len(line), nil
 }
 
 func newBatchServers(t *testing.T, faults batchtest.Faults) *batchServers {
 	provider := batchtest.New(1, faults, batchtest.Deterministic)
 	at := httptest.NewServer(provider)
 	t.Cleanup(func() { testkit.CloseServer(at) })
-	return &batchServers{t, provider, testkit.WriteFile(t, "app.qtype.yaml", fmt.Sprintf(batchApp, at.URL)), clockedStore{memory.NewInProcess()}, filepath.Join(t.TempDir(), "batches.db")}
+	return &batchServers{t, provider, testkit.WriteFile(t, "app.qtype.yaml", fmt.Sprintf(batchApp, at.URL)), clockedStore{memory.NewInProcess()}, filepath.Join(t.TempDir(), "batches.db"), nil}
 }
 
 // serve starts the next server. stop ends it.
@@ -71,7 +89,7 @@ func (b *batchServers) serve() (s *testServer, stop func()) {
 	shared.Run.Settle = time.Millisecond
 	app, err := qtype.Open(waves.With(allparts.With(context.Background()), shared.Run), b.document, qtype.WithStore(b.store))
 	testkit.Must(b.t, err)
-	s = serveApp(b.t, app, server.Options{Batches: shared})
+	s = serveApp(b.t, app, server.Options{Batches: shared, Log: b.log})
 	_, err = s.own.Resume(b.t.Context())
 	testkit.Must(b.t, err)
 	stop = sync.OnceFunc(func() {
@@ -228,9 +246,9 @@ func TestBatch_LaterStep(t *testing.T) {
 	id := s.beginBatch("two", "v", "w", "x", "y", "z")
 	s.await(id, waitsFor(5))
 	b.provider.End()
-	s.await(id, func(r batchedRun) bool { return r.Batch.Wave > 1 && r.Batch.Calls == 5 })
-	b.provider.End()
-	if run := s.await(id, isDone); run.Status != "succeeded" || len(run.Outputs) != 5 {
+	const first = 5 * 0.00014 // what the calls of the first step cost
+	s.await(id, func(r batchedRun) bool { return r.Batch.Cost > 0.9*first && r.Batch.Calls == 5 })
+	if run := s.await(id, func(r batchedRun) bool { b.provider.End(); return isDone(r) }); run.Status != "succeeded" || len(run.Outputs) != 5 {
 		t.Errorf("%+v", run)
 	}
 }
@@ -238,7 +256,17 @@ func TestBatch_LaterStep(t *testing.T) {
 // TestBatch_Cancel checks that the batch of a run that is canceled is canceled, unless another run needs it.
 func TestBatch_Cancel(t *testing.T) {
 	b := newBatchServers(t, batchtest.Faults{Polls: 1 << 30})
-	s, _ := b.serve()
+	line := &awaitedLine{text: "a part of a run failed", seen: make(chan struct{})}
+	b.log = slog.New(slog.NewTextHandler(line, nil))
+	s, stop := b.serve()
+	defer func() {
+		stop()
+		select {
+		case <-line.seen:
+			t.Error("the log has failures of rows that do not wait any more")
+		default:
+		}
+	}()
 	blocked, release := blockFirst(b.provider)
 	defer release()
 	alone := s.beginBatch("one", "alone")
@@ -272,8 +300,12 @@ func TestBatch_OtherFile(t *testing.T) {
 	s, stop := b.serve()
 	id := s.beginBatch("one", "x")
 	s.await(id, waitsFor(1))
-	if _, err := waves.OpenShared(b.file, 0); err == nil || !strings.Contains(err.Error(), "another process uses the file") {
-		t.Errorf("the file was opened twice: %v", err)
+	link := filepath.Join(t.TempDir(), "link.db")
+	testkit.Must(t, os.Symlink(b.file, link))
+	for _, file := range []string{b.file, link} {
+		if _, err := waves.OpenShared(file, 0); err == nil || !strings.Contains(err.Error(), "another process uses the file") {
+			t.Errorf("the file was opened twice: %v", err)
+		}
 	}
 	stop()
 	own := b.file
@@ -329,6 +361,26 @@ func TestBatch_Failures(t *testing.T) {
 				t.Errorf("%d calls were paid twice", twice)
 			}
 		})
+	}
+}
+
+// TestBatch_DiskFull checks that calls that could not be stored for a moment are sent later.
+func TestBatch_DiskFull(t *testing.T) {
+	b := newBatchServers(t, batchtest.Faults{})
+	line := &awaitedLine{text: "disk full", seen: make(chan struct{})}
+	b.log = slog.New(slog.NewTextHandler(line, nil))
+	s, _ := b.serve()
+	db, err := sql.Open("sqlite", b.file+"?_pragma=busy_timeout(10000)")
+	testkit.Must(t, err)
+	defer func() { testkit.Must(t, db.Close()) }()
+	_, err = db.ExecContext(t.Context(), "CREATE TRIGGER full BEFORE INSERT ON calls BEGIN SELECT RAISE(ABORT, 'disk full'); END")
+	testkit.Must(t, err)
+	id := s.beginBatch("one", "x", "y")
+	<-line.seen
+	_, err = db.ExecContext(t.Context(), "DROP TRIGGER full")
+	testkit.Must(t, err)
+	if run := s.await(id, isDone); run.Status != "succeeded" || len(run.Outputs) != 2 {
+		t.Errorf("%+v", run)
 	}
 }
 

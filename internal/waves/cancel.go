@@ -41,7 +41,7 @@ func (r *Run) finish(ctx context.Context, b *batch) error {
 		if err != nil {
 			return r.passing(ctx, b, err)
 		}
-		if done {
+		if done && r.shared == nil { // which reports why
 			r.report("wave %d: batch %s is to be canceled: its calls are made at once", b.wave, b.remote)
 		}
 	}

@@ -53,7 +53,9 @@ func (r *Run) collect(ctx context.Context, b *batch, api *modelBatches, state wi
 	}
 	var stored error
 	err := api.Results(ctx, b.remote, func(res wire.BatchResult) error {
-		count++
+		if res.Status > 0 { // it was made
+			count++
+		}
 		if results = append(results, res); len(results) >= takeSize {
 			stored = store()
 		}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,8 +41,11 @@ func OpenShared(path string, gather time.Duration) (*Shared, error) {
 	if _, err := s.Run.conn(); err != nil { // makes the folder
 		return nil, err
 	}
-	var err error
-	if s.lock, err = lockFile(path + ".lock"); err != nil {
+	path, err := filepath.EvalSymlinks(path) // links to the file have one lock
+	if err == nil {
+		s.lock, err = lockFile(path + ".lock")
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.Run.Close())
 	}
 	const key = "file"
@@ -79,9 +84,9 @@ func Chosen(ctx context.Context) func(context.Context) bool {
 
 // End forgets the calls of a run that has ended. A batch that no other run needs is canceled.
 func (s *Shared) End(name string) error {
-	if _, err := s.Run.Waiting(); err != nil { // stores what was noted
-		return err
-	}
+	s.Run.mu.Lock()
+	s.Run.noted = slices.DeleteFunc(s.Run.noted, func(c call) bool { return c.task == name })
+	s.Run.mu.Unlock()
 	err := s.Run.change(func(tx *transaction) error {
 		_, err := tx.ExecContext(context.Background(), "DELETE FROM calls WHERE task = ? AND (batch IS NULL OR batch NOT IN (SELECT id FROM batches WHERE done = 0))", name)
 		if err == nil {
@@ -280,12 +285,15 @@ func (s *Shared) send() {
 	if err = errors.Join(err, failed); err != nil {
 		r.report("%s", err)
 	}
+	again := err != nil
+	for _, w := range left {
+		_, unknown := r.api(w.model)
+		again = again || unknown == nil && !few[w.model] // the provider has no room
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, w := range left {
-		if _, unknown := r.api(w.model); s.due.IsZero() && (unknown == nil && !few[w.model] || err != nil) { // the provider has no room
-			s.due = time.Now().Add(max(s.gather, r.Poll(0)))
-		}
+	if again && s.due.IsZero() {
+		s.due = time.Now().Add(max(s.gather, r.Poll(0)))
 	}
 	for model := range few {
 		s.few[model] = sent

@@ -37,7 +37,7 @@ CREATE INDEX calls_task ON calls (task) WHERE task <> '';`, // the run of the ca
 
 // The changes that are made most often.
 const (
-	noteCall     = "INSERT INTO calls (id, model, method, head, body, size, task) VALUES (?, ?, ?, ?, ?, ?, ?)"
+	noteCall     = "INSERT INTO calls (id, model, method, head, body, size, task) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING"
 	answerCall   = "INSERT INTO calls (id, model, method, head, size, status, answer, task, at_once) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT (id) DO UPDATE SET status = excluded.status, answer = excluded.answer, body = NULL, at_once = 1"
 	recordResult = "INSERT OR REPLACE INTO results (key, result) VALUES (?, ?)"
 )
@@ -153,7 +153,9 @@ func (r *Run) flush() error {
 		}
 		return nil
 	})
-	r.noted = r.noted[:0]
+	if err == nil { // otherwise the next flush stores them
+		r.noted = r.noted[:0]
+	}
 	return err
 }
 

@@ -108,8 +108,8 @@ type batchObject struct {
 	} `json:"request_counts"`
 }
 
-// made returns how many calls have a result.
-func (o *batchObject) made() int {
+// ended returns how many calls have a result, also as one that was not made.
+func (o *batchObject) ended() int {
 	return o.Counts.Succeeded + o.Counts.Errored + o.Counts.Canceled + o.Counts.Expired
 }
 
@@ -123,7 +123,7 @@ type batchPage struct {
 // Page returns the batches, and the id after which the next page begins.
 func (p *batchPage) Page() (all []wire.ListedBatch, next string) {
 	for _, b := range p.Data {
-		all = append(all, wire.ListedBatch{ID: b.ID, Calls: b.made() + b.Counts.Processing, Created: b.Created})
+		all = append(all, wire.ListedBatch{ID: b.ID, Calls: b.ended() + b.Counts.Processing, Created: b.Created})
 	}
 	if p.More {
 		next = p.Last
@@ -199,7 +199,7 @@ func (b *batches) read(ctx context.Context, id string) (found batchObject, err e
 // State returns the state of a batch. The provider counts nothing before the end.
 func (b *batches) State(ctx context.Context, id string) (wire.BatchState, error) {
 	found, err := b.read(ctx, id)
-	return wire.BatchState{Word: found.Status, Ended: found.Status == "ended", Canceled: found.Counts.Canceled > 0, Made: found.made()}, err
+	return wire.BatchState{Word: found.Status, Ended: found.Status == "ended", Canceled: found.Counts.Canceled > 0, Made: found.Counts.Succeeded + found.Counts.Errored}, err
 }
 
 // Results reads the results.

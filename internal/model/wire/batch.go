@@ -188,7 +188,7 @@ type BatchState struct {
 	Ended    bool         // there are results, or Failed
 	Failed   *BatchFailed // why the provider made none of the calls; nil if it did not refuse the batch
 	Canceled bool         // it was canceled: calls without a result were not made
-	Made     int          // calls that have a result, where the provider counts them
+	Made     int          // calls that were made, and have a result, where the provider counts them
 }
 
 // BatchFailed is why a provider refused a whole batch after it was created.

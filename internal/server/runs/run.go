@@ -246,7 +246,8 @@ func (r *Run) public(err error, where ...any) string {
 	if complete {
 		return text
 	}
-	if r.log != nil {
+	isLeft := r.batches != nil && errors.Is(err, context.Canceled) // a row does not wait any more
+	if r.log != nil && !isLeft {
 		r.log.Error("a part of a run failed", append([]any{"run", r.ID, "flow", r.Flow.ID, "error", err.Error()}, where...)...)
 	}
 	return text + "; the log of the server has the details of run " + r.ID

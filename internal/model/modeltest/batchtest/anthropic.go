@@ -1,6 +1,7 @@
 package batchtest
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -68,7 +69,8 @@ func (s *Server) createMessages(w http.ResponseWriter, r *http.Request, body []b
 func (s *Server) messageBatch(b *batch) map[string]any {
 	counts, state := map[string]any{"processing": len(b.calls), "succeeded": 0}, "in_progress"
 	if b.state != "in_progress" {
-		counts, state = map[string]any{"processing": 0, "succeeded": len(b.calls)}, "ended"
+		errored, expired := bytes.Count(b.results, []byte(`"errored"`)), bytes.Count(b.results, []byte(`"expired"`))
+		counts, state = map[string]any{"processing": 0, "succeeded": len(b.calls) - errored - expired, "errored": errored, "expired": expired}, "ended"
 	}
 	if b.state == "cancelled" {
 		counts = map[string]any{"canceled": len(b.calls)}

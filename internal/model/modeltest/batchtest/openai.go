@@ -163,7 +163,7 @@ func (s *Server) created(w http.ResponseWriter, b *batch, render func(*batch) ma
 // openaiBatch returns a batch as OpenAI does.
 func (s *Server) openaiBatch(b *batch) map[string]any {
 	made := map[string]any{"id": b.id, "object": "batch", "endpoint": b.method, "input_file_id": b.input, "completion_window": "24h", "status": b.state,
-		"created_at": b.created.Unix(), "metadata": map[string]string{"qtype_batch": b.name}, "errors": nil, "request_counts": map[string]int{"completed": bytes.Count(b.results, []byte("\n"))}, "output_file_id": nil, "error_file_id": nil}
+		"created_at": b.created.Unix(), "metadata": map[string]string{"qtype_batch": b.name}, "errors": nil, "request_counts": map[string]int{"completed": bytes.Count(b.results, []byte("\n")), "failed": bytes.Count(b.refused, []byte(`"status_code":`))}, "output_file_id": nil, "error_file_id": nil}
 	if b.state == "failed" {
 		failed := map[string]any{"code": "token_limit_exceeded", "message": "Enqueued token limit reached", "param": nil, "line": nil}
 		switch {
