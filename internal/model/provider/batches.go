@@ -95,8 +95,8 @@ func whyNoBackground(m *spec.Model) string {
 	return ""
 }
 
-// batchTier returns the tier of calls in batches, or within a window in the background.
-func batchTier(window string) string {
+// BatchTier returns the tier of calls in batches, or within a window in the background.
+func BatchTier(window string) string {
 	if window == "" {
 		return catalogue.TierBatch
 	}

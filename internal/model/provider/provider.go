@@ -147,7 +147,7 @@ func (c *client) chat(m *spec.Model, opts Options) (made model.Chat, inBatches b
 		return nil, false, err
 	}
 	if inBatches {
-		return model.WithRetry(opts.Wrap(batchedChat{made, batchTier(opts.Window)}), batchPolicy), true, nil
+		return model.WithRetry(opts.Wrap(batchedChat{made, BatchTier(opts.Window)}), batchPolicy), true, nil
 	}
 	policy = withBreaker(policy, m, made.Info().Endpoint, opts)
 	return model.WithRetry(opts.Wrap(made), policy), false, nil
