@@ -89,7 +89,8 @@ func (j *job) checkWindow() error {
 		if window != "" {
 			flag += "=" + window
 		}
-		return fmt.Errorf("--batch: the interrupted run was one with %s: continue it with that, or cancel its calls with %s --cancel and remove %s", flag, flag, j.Waves.Path())
+		err := fmt.Errorf("--batch: the interrupted run was one with %s: continue it with that, or cancel its calls with %s --cancel and remove %s", flag, flag, j.Waves.Path())
+		return errors.Join(err, j.Waves.Close())
 	}
 	return j.Waves.Failed()
 }
