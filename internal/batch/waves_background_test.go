@@ -127,7 +127,7 @@ func TestRun_BackgroundDetached(t *testing.T) {
 // TestRun_BackgroundLost: a call whose creation was not confirmed is lost, which the run says, and made again only if the user wants.
 func TestRun_BackgroundLost(t *testing.T) {
 	t.Chdir(t.TempDir())
-	writeQuestions(t, 24, 8)
+	testkit.Must(t, os.WriteFile("in.csv", []byte("question\n"+strings.Repeat("why\n", 12)), 0o600))
 	server := batchtest.New(3, batchtest.Faults{}, batchtest.Deterministic)
 	var created, busy atomic.Int64
 	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -150,7 +150,7 @@ func TestRun_BackgroundLost(t *testing.T) {
 		}
 	}
 	_, errs, err := wavesRun(t, inBackground, at.URL, 4, newWindow("2h"), batch.Config{Resume: true, Rebuy: true})
-	if _, batches := server.Made(); !errors.Is(err, batch.ErrRowsFailed) || batches != 24 {
+	if _, batches := server.Made(); err != nil || batches != 13 {
 		t.Errorf("%v: %d responses\n%s", err, batches, errs)
 	}
 }

@@ -80,7 +80,7 @@ func (r *Run) Cancel(ctx context.Context) (canceled int, err error) {
 		errs[slices.Index(open, b)] = err
 		return nil
 	})
-	return int(n.Load()), errors.Join(append(errs, err)...)
+	return int(n.Load()), errors.Join(err, errors.Join(errs...))
 }
 
 // cancel cancels a batch, also one whose creation was not confirmed. It reports whether there was something to cancel.

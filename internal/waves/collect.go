@@ -228,11 +228,7 @@ func (r *Run) refused(b *batch, api *modelBatches, why *wire.BatchFailed) error 
 	case refuses && !b.canceled && r.shared == nil:
 		return &refusedError{b.model, why.Message}
 	}
-	what := "refused: " + why.Message
-	if again > 0 {
-		what += ", to be sent again"
-	}
-	r.reportBatch(b, what, "wave %d: batch %s was refused: %s; %s again", b.wave, cmp.Or(b.remote, "of "+textfmt.Count(int64(b.count), "call")), why.Message, textfmt.Count(int64(again), "call"))
+	r.reportBatch(b, "refused: "+why.Message, "wave %d: batch %s was refused: %s; %s again", b.wave, cmp.Or(b.remote, "of "+textfmt.Count(int64(b.count), "call")), why.Message, textfmt.Count(int64(again), "call"))
 	return nil
 }
 

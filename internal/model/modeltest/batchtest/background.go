@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -69,7 +70,7 @@ func withoutBackground(body []byte) []byte {
 // response returns a response as the API does.
 func response(b *batch) map[string]any {
 	var made map[string]any
-	if text := append(b.results, b.refused...); json.Unmarshal(text, &made) == nil {
+	if text := slices.Concat(b.results, b.refused); json.Unmarshal(text, &made) == nil {
 		return made
 	}
 	state := b.state
