@@ -174,6 +174,7 @@ type Parts struct {
 
 	inBatches func(m *spec.Model, api wire.Batches, next *http.Client) *http.Client // of the context; nil to make all calls at once
 	isBatched func(ctx context.Context) bool                                        // whether a call is made so; nil for all
+	window    string                                                                // of calls in the background; empty for batches
 }
 
 // CoreParts returns the tables of the core. The caller may add to them.
@@ -205,7 +206,7 @@ func WithParts(ctx context.Context, p Parts) context.Context {
 // PartsOf returns the parts of the program of a context; those of the core without WithParts.
 func PartsOf(ctx context.Context) Parts {
 	p, _ := ctx.Value(partsKey{}).(Parts)
-	p.inBatches, p.isBatched = waves.ClientOf(ctx), waves.Chosen(ctx)
+	p.inBatches, p.isBatched, p.window = waves.ClientOf(ctx), waves.Chosen(ctx), waves.WindowOf(ctx)
 	return p
 }
 

@@ -68,12 +68,12 @@ func (a *App) HasBatches(m spec.ModelEntity) bool {
 
 // WhyAtOnce returns whether the provider of a model has batches, and why calls of the model cannot be made in them; empty if they can.
 func (a *App) WhyAtOnce(m spec.ModelEntity) (has bool, why string) {
-	return provider.WhyAtOnce(m, a.opts.Parts.Models)
+	return provider.WhyAtOnce(m, a.opts.Parts.Models, a.opts.Parts.window)
 }
 
 func (a *App) providerOptions(m *spec.Model) provider.Options {
 	return provider.Options{
-		Getenv: a.opts.Getenv, Key: a.opts.DocumentEnv, HTTP: a.opts.HTTP, Calls: connections(a.spec), Secret: a.secret, Policy: a.opts.Policy, Clients: a.opts.Parts.Models, Warn: a.opts.Warn, Forms: &a.models.forms, Traffic: &a.models.traffic, Flex: a.opts.Flex, Batches: a.opts.Parts.inBatches, IsBatched: a.opts.Parts.isBatched, Buckets: a.opts.Parts.Buckets,
+		Getenv: a.opts.Getenv, Key: a.opts.DocumentEnv, HTTP: a.opts.HTTP, Calls: connections(a.spec), Secret: a.secret, Policy: a.opts.Policy, Clients: a.opts.Parts.Models, Warn: a.opts.Warn, Forms: &a.models.forms, Traffic: &a.models.traffic, Flex: a.opts.Flex, Batches: a.opts.Parts.inBatches, IsBatched: a.opts.Parts.isBatched, Window: a.opts.Parts.window, Buckets: a.opts.Parts.Buckets,
 		Wrap:         func(c model.Chat) model.Chat { return observeChat(c, m) },
 		WrapEmbedder: func(e model.Embedder) model.Embedder { return observeEmbedder(e, m) },
 	}

@@ -40,11 +40,17 @@ func (j *job) openWaves(ctx context.Context, models []model.Info) error {
 	case j.flow.Plan().IsComputation() || len(models) == 0:
 		return errors.New("--batch: the flow calls no models")
 	}
+	if err := j.checkWindow(); err != nil {
+		return err
+	}
 	j.Waves.Rebuy = j.Rebuy
 	j.waves = &waveProgress{job: j}
 	j.Waves.Report = j.waves.report
-	made := j.Waves.Models()
-	if err := j.noteOthers("batches", models, func(m model.Info) bool { return made[m.ID] }, j.whyAtOnce); err != nil {
+	made, what := j.Waves.Models(), "batches"
+	if j.Waves.Window != "" {
+		what = "responses in the background"
+	}
+	if err := j.noteOthers(what, models, func(m model.Info) bool { return made[m.ID] }, j.whyAtOnce); err != nil {
 		return err
 	}
 	if j.in.total == 1 && j.Waves.Least <= 1 {
@@ -68,6 +74,25 @@ func (j *job) openWaves(ctx context.Context, models []model.Info) error {
 		j.Waves.Report(line)
 	}
 	return j.Waves.Remove()
+}
+
+// windowKey is the key of the window of a run, in the file of its calls.
+const windowKey = "window"
+
+// checkWindow checks that the calls of an interrupted run were sent as those of this one are.
+func (j *job) checkWindow() error {
+	if j.remote != nil || !j.Waves.Exists() {
+		return nil
+	}
+	if window := string(j.Waves.Recorded(windowKey)); window != j.Waves.Window {
+		flag := "--batch"
+		if window != "" {
+			flag += "=" + window
+		}
+		err := fmt.Errorf("--batch: the interrupted run was one with %s: continue it with that, or cancel its calls with %s --cancel and remove %s", flag, flag, j.Waves.Path())
+		return errors.Join(err, j.Waves.Close())
+	}
+	return j.Waves.Failed()
 }
 
 // whyAtOnce returns why calls of a model are made at once; empty if its provider has no batches.
@@ -123,6 +148,11 @@ func (j *job) runWaves(ctx context.Context, progress *runtime.Progress, sum *sum
 	defer j.waves.show(sum)()
 	if j.remote != nil {
 		return j.remote.Wait(ctx, j.engineJob(progress, sum))
+	}
+	if j.Waves.Window != "" {
+		if err := j.Waves.Record(ctx, windowKey, []byte(j.Waves.Window)); err != nil {
+			return err
+		}
 	}
 	sum.before = j.journal.before
 	p := &Passes{
@@ -220,6 +250,9 @@ func (s *summary) waves() string {
 	}
 	c := s.job.waves.counts()
 	parts := []string{fmt.Sprintf("batches: %s of %s in %s", countBatches(c.Batches), textfmt.Count(int64(c.Calls), "call"), textfmt.Count(int64(c.Waves), "wave"))}
+	if s.job.Waves.Window != "" {
+		parts[0] = fmt.Sprintf("background: %s in %s", textfmt.Count(int64(c.Calls), "call"), textfmt.Count(int64(c.Waves), "wave"))
+	}
 	if saved != "" {
 		parts = append(parts, saved)
 	}

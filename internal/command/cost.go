@@ -31,7 +31,7 @@ type costCommand struct {
 const defaultSample = 20
 
 func newCost(s *cli.Streams) *cobra.Command {
-	k := &costCommand{Streams: s, clients: appflags.NewClients(s), format: cli.NewEnumFlag("text", "json"), batch: cli.NewEnumFlag("", batchAlways, batchFlex)}
+	k := &costCommand{Streams: s, clients: appflags.NewClients(s), format: cli.NewEnumFlag("text", "json"), batch: cli.NewEnumFlag("", batchAlways, batchFlex, batch2h, batch8h)}
 	c := &cobra.Command{
 		Use:   "cost APP",
 		Short: "Estimate the tokens and the cost of a run",
@@ -57,7 +57,7 @@ worst case is what context windows and the budget of the flow allow.`,
 		f.StringVarP(&k.Flow, "flow", "f", "", "`ID` of the flow (default: the first one)")
 		f.Int64Var(&k.Rows, "rows", 0, "rows of the run (default: those of the file)")
 		f.IntVar(&k.Sample, "sample", defaultSample, "estimate from the first `N` rows")
-		k.batch.AddTo(c, "batch", "", "also estimate a run with --batch, its price and its waves, or with --batch=flex")
+		k.batch.AddTo(c, "batch", "", "also estimate a run with --batch, its price and its waves, or with --batch=flex, 2h or 8h")
 		f.Lookup("batch").NoOptDefVal = batchAlways
 		f.IntVar(&k.OutputTokens, "output-tokens", 0, "tokens of each answer (default: those of the mock's answer, or 200)")
 	})
@@ -96,6 +96,9 @@ func (k *costCommand) run(ctx context.Context, path string) error {
 		return err
 	}
 	k.In, k.Batch, k.Flex = k.Streams.In, k.batch.Value == batchAlways, k.batch.Value == batchFlex
+	if k.batch.Value == batch2h || k.batch.Value == batch8h {
+		k.Window = k.batch.Value
+	}
 	r, err := qtype.Estimate(ctx, path, k.EstimateConfig, k.access.Options(qtype.WithLog(func(string) {}), qtype.WithOptionsFor(k.clients.Options))...)
 	if err != nil {
 		return err

@@ -42,18 +42,21 @@ type runCommand struct {
 	access   appflags.Access
 }
 
-// The values of --batch: calls in batches, calls in batches where these have enough calls, and calls at once by the tier flex.
+// The values of --batch: calls in batches, calls in batches where these have enough calls, calls at once by the tier flex, and
+// calls in the background.
 const (
 	batchAlways = "always"
 	batchAuto   = "auto"
 	batchFlex   = "flex"
+	batch2h     = "2h" // in the background, within this time
+	batch8h     = "8h"
 )
 
 // leastCalls is the number of calls for which --batch=auto waits for a batch.
 const leastCalls = 20
 
 func newRun(s *cli.Streams) *cobra.Command {
-	r := &runCommand{Streams: s, clients: appflags.NewClients(s), format: cli.NewEnumFlag("", "table", "text", "jsonl", "json", "csv", "tsv"), engine: cli.NewEnumFlag("local", "temporal"), batch: cli.NewEnumFlag("", batchAlways, batchAuto, batchFlex)}
+	r := &runCommand{Streams: s, clients: appflags.NewClients(s), format: cli.NewEnumFlag("", "table", "text", "jsonl", "json", "csv", "tsv"), engine: cli.NewEnumFlag("local", "temporal"), batch: cli.NewEnumFlag("", batchAlways, batchAuto, batchFlex, batch2h, batch8h)}
 	c := &cobra.Command{
 		Use:   "run APP",
 		Short: "Run a flow once, or over every row of a file",
@@ -100,7 +103,7 @@ func (r *runCommand) addTo(c *cobra.Command) {
 		f.BoolVar(&r.Restart, "restart", false, "discard an interrupted run and start over")
 	})
 	cli.AddFlags(f, "Engine", func() {
-		r.batch.AddTo(c, "batch", "", "make the calls of models in batches of their providers, which cost half and take minutes or hours (with -I and -o); --batch=auto makes them at once where a batch would have few, and --batch=flex makes all at once, by a cheaper tier of service (with -I)")
+		r.batch.AddTo(c, "batch", "", "make the calls of models in batches of their providers, which cost half and take minutes or hours (with -I and -o); --batch=auto makes them at once where a batch would have few, --batch=flex makes all at once, by a cheaper tier of service (with -I), and --batch=2h or 8h makes those of OpenAI's Responses API in the background, each within this time")
 		f.Lookup("batch").NoOptDefVal = batchAlways
 		f.BoolVar(&r.Detach, "detach", false, "with --batch, end with status 3 when the batches are sent, or on Temporal when the workflow is started; --resume collects the answers")
 		f.BoolVar(&r.Rebuy, "rebuy", false, "with --batch and --resume, make the calls of batches again that their providers do not have any more, although they may have been paid")
@@ -158,6 +161,9 @@ func (r *runCommand) check() error {
 		if r.Waves = waves.New(r.Output + waves.Suffix); r.batch.Value == batchAuto {
 			r.Waves.Least = leastCalls
 		}
+	case batch2h, batch8h:
+		r.Waves = waves.New(r.Output + waves.Suffix)
+		r.Waves.Window = r.batch.Value
 	case batchFlex:
 		r.Flex = true
 	}
@@ -245,6 +251,9 @@ func (r *runCommand) checkEngine() error {
 	}
 	if r.Flex {
 		return terminal.Usagef("--batch=flex is not available with --engine temporal: workers make calls as their document declares; request the tier there, by service_tier in the inference_params of its models")
+	}
+	if r.Waves != nil && r.Waves.Window != "" {
+		return terminal.Usagef("--batch=%[1]s is not available with --engine temporal: use --batch there, or --batch=%[1]s in this process", r.Waves.Window)
 	}
 	if r.suspend.file != "" {
 		return terminal.Usagef("--suspend is not available with --engine temporal")

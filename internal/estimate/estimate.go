@@ -40,6 +40,7 @@ type Config struct {
 	Rows         int64     // rows of the run; 0 for those of the data
 	Batch        bool      // calls are made in batches of the providers
 	Flex         bool      // calls are made by the tier flex
+	Window       string    // calls are made in the background within this time, such as 2h; empty for none
 	OutputTokens int       // tokens of each answer, at most MaxOutputTokens; 0 for those of mock answers
 	In           io.Reader // the rows of standard input
 }
@@ -112,8 +113,8 @@ func Run(ctx context.Context, cfg Config, open func(runtime.Mocks, *http.Client)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, app.Close(context.WithoutCancel(ctx))) }()
-	if cfg.Batch || cfg.Flex {
-		dry.waves = newWaves(app, cfg.Flex)
+	if cfg.Batch || cfg.Flex || cfg.Window != "" {
+		dry.waves = newWaves(app, cfg.Flex, cfg.Window)
 	}
 	dry.decoders = app.Spec().Decoders()
 	dry.sources = priceSources(app.Spec())

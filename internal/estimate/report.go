@@ -55,7 +55,11 @@ func (r *Report) writeBatch(b *strings.Builder) {
 	if r.Batch.Flex {
 		fmt.Fprintf(b, "by the tier flex: %.4f instead of %.4f\n", r.Batch.Money, r.Expected.Money)
 	} else {
-		fmt.Fprintf(b, "in batches: %.4f instead of %.4f, about %s\n", r.Batch.Money, r.Expected.Money, textfmt.Count(r.Batch.Waves, "wave"))
+		how := "in batches"
+		if r.Batch.Window != "" {
+			how = "in the background, " + r.Batch.Window
+		}
+		fmt.Fprintf(b, "%s: %.4f instead of %.4f, about %s\n", how, r.Batch.Money, r.Expected.Money, textfmt.Count(r.Batch.Waves, "wave"))
 	}
 	if len(r.Batch.AtOnce) > 0 {
 		fmt.Fprintf(b, "calls of %s are made at once, at the normal price\n", terminal.Clean(textfmt.List(r.Batch.AtOnce)))

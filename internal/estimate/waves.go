@@ -17,10 +17,11 @@ import (
 	"github.com/qtype-dev/qtype/spec"
 )
 
-// Batch is what changes if calls are made in batches of the providers, or by the tier flex.
+// Batch is what changes if calls are made in batches of the providers, in the background, or by the tier flex.
 type Batch struct {
 	Money  float64  `json:"money"`             // expected
 	Flex   bool     `json:"flex,omitempty"`    // by the tier flex, at once
+	Window string   `json:"window,omitempty"`  // in the background, within this time
 	Waves  int64    `json:"waves"`             // one after the other; 0 with Flex
 	AtOnce []string `json:"at_once,omitempty"` // models without batches, or the tier, which cost what they cost otherwise
 	Notes  []string `json:"notes,omitempty"`   // why the run gains little
@@ -33,17 +34,26 @@ const manyWaves = 24
 type waves struct {
 	models map[string]bool // by their ids: those with batches, or the tier flex
 	flex   bool
+	window string
 
 	mu       sync.Mutex
 	calls    map[string]int64 // by the ids of steps: calls in batches for one row, at most
 	sessions map[string]int64 // the rows of each session
 }
 
-func newWaves(app *runtime.App, flex bool) *waves {
-	w := &waves{models: map[string]bool{}, flex: flex, calls: map[string]int64{}, sessions: map[string]int64{}}
+func newWaves(app *runtime.App, flex bool, window string) *waves {
+	w := &waves{models: map[string]bool{}, flex: flex, window: window, calls: map[string]int64{}, sessions: map[string]int64{}}
 	for _, doc := range app.Spec().Documents() {
 		for _, m := range doc.Models {
-			w.models[m.Base().ID] = flex && provider.HasFlex(m.Base()) || !flex && app.HasBatches(m)
+			switch {
+			case flex:
+				w.models[m.Base().ID] = provider.HasFlex(m.Base())
+			case window != "":
+				has, why := provider.WhyAtOnce(m, nil, window)
+				w.models[m.Base().ID] = has && why == ""
+			default:
+				w.models[m.Base().ID] = app.HasBatches(m)
+			}
 		}
 	}
 	return w
@@ -55,7 +65,7 @@ func (w *waves) charge(used model.Usage, prices *catalogue.Prices) float64 {
 		used.Tier = catalogue.TierFlex
 		return used.Charge(prices, time.Now())
 	}
-	used.Tier = catalogue.TierBatch
+	used.Tier = provider.BatchTier(w.window)
 	return used.Charge(provider.BatchPrices(prices), time.Now())
 }
 
@@ -110,9 +120,12 @@ func (w *waves) number(flow *spec.Flow) (n, turns int64) {
 
 // report returns what batches change. It is an error if no model of the flow has them, as in a run.
 func (w *waves) report(r *Report, flow *spec.Flow) (*Batch, error) {
-	b, what := &Batch{Flex: w.flex}, "batches"
-	if w.flex {
+	b, what := &Batch{Flex: w.flex, Window: w.window}, "batches"
+	switch {
+	case w.flex:
 		what = "the tier flex"
+	case w.window != "":
+		what = "responses in the background"
 	}
 	for _, m := range r.Models {
 		b.Money += m.inBatch

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"sync/atomic"
 
 	"github.com/qtype-dev/qtype/internal/model/wire"
 	"github.com/qtype-dev/qtype/model"
@@ -26,10 +28,8 @@ func (r *Run) Finish(ctx context.Context) error {
 				return err
 			}
 		}
-		for _, b := range batches {
-			if err := r.finish(ctx, b); err != nil {
-				return err
-			}
+		if err := r.each(batches, func(b *batch) error { return r.finish(ctx, b) }); err != nil {
+			return err
 		}
 	}
 }
@@ -38,11 +38,14 @@ func (r *Run) Finish(ctx context.Context) error {
 func (r *Run) finish(ctx context.Context, b *batch) error {
 	if !b.canceled && (b.remote != "" || b.tries > 0) {
 		done, err := r.cancel(ctx, b)
+		if errors.Is(err, wire.ErrUnlisted) {
+			return r.lose(b, wire.ErrUnlisted)
+		}
 		if err != nil {
 			return r.passing(ctx, b, err)
 		}
 		if done && r.shared == nil { // which reports why
-			r.report("wave %d: batch %s is to be canceled: its calls are made at once", b.wave, b.remote)
+			r.reportBatch(b, "to be canceled, and made at once", "wave %d: batch %s is to be canceled: its calls are made at once", b.wave, b.remote)
 		}
 	}
 	if b.remote == "" { // it was not created
@@ -62,17 +65,22 @@ func (r *Run) Cancel(ctx context.Context) (canceled int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, b := range batches {
-		if b.remote == "" && b.tries == 0 {
-			continue
-		}
-		done, failed := r.cancel(ctx, b)
+	var n atomic.Int64
+	errs := make([]error, len(batches))
+	open := slices.DeleteFunc(batches, func(b *batch) bool { return b.remote == "" && b.tries == 0 })
+	err = r.each(open, func(b *batch) error {
+		done, err := r.cancel(ctx, b)
 		if done {
-			canceled++
+			n.Add(1)
 		}
-		err = errors.Join(err, failed)
-	}
-	return canceled, err
+		if errors.Is(err, wire.ErrUnlisted) {
+			r.reportBatch(b, "may be made: "+wire.ErrUnlisted.Error(), "")
+			return nil
+		}
+		errs[slices.Index(open, b)] = err
+		return nil
+	})
+	return int(n.Load()), errors.Join(err, errors.Join(errs...))
 }
 
 // cancel cancels a batch, also one whose creation was not confirmed. It reports whether there was something to cancel.

@@ -73,8 +73,7 @@ func (r *Run) collect(ctx context.Context, b *batch, api *modelBatches, state wi
 	case err != nil:
 		return r.passing(ctx, b, err)
 	}
-	if count < state.Made && api.short[b.id]+1 < maxReads {
-		api.short[b.id]++
+	if count < state.Made && r.countOne(api.short, b) < maxReads {
 		r.report("wave %d: batch %s has %d of %s; reading them again", b.wave, b.remote, count, textfmt.Count(int64(state.Made), "result"))
 		return nil
 	}
@@ -88,12 +87,13 @@ func (r *Run) collect(ctx context.Context, b *batch, api *modelBatches, state wi
 	r.mu.Lock()
 	r.counts.Repeated, r.counts.Ignored = r.counts.Repeated+again, r.counts.Ignored+ignored
 	r.mu.Unlock()
-	line := "wave %d: batch %s is %s: %s"
+	line, what := "wave %d: batch %s is %s: %s", "answered"
 	args := []any{b.wave, b.remote, b.state, textfmt.Count(int64(b.count-again), "answer")}
 	if again > 0 {
 		line, args = line+", %s again", append(args, textfmt.Count(int64(again), "call"))
+		what = b.state + ", to be sent again"
 	}
-	r.report(line, args...)
+	r.reportBatch(b, what, line, args...)
 	_ = api.Delete(ctx, b.remote) // otherwise the provider does after some days
 	if state.Canceled && again > 0 && !b.canceled {
 		return fmt.Errorf("wave %d: batch %s was canceled at the provider: %s left, to be sent again when the run is continued", b.wave, b.remote, textfmt.Count(int64(again), "call"))
@@ -202,7 +202,7 @@ func (r *Run) refused(b *batch, api *modelBatches, why *wire.BatchFailed) error 
 		if api.limits.Least > 1 && b.count < 2*api.limits.Least && failed == 0 && !why.Full { // it cannot be divided
 			refuses = true
 		} else if isReason := b.count == 1 && failed == 0 && !why.Full; isReason {
-			accepts, _, err := history(tx.Tx, b.model)
+			accepts, _, err := history(tx.Tx, b.model, b.single)
 			if refuses = !accepts; err != nil {
 				return err
 			}
@@ -230,7 +230,7 @@ func (r *Run) refused(b *batch, api *modelBatches, why *wire.BatchFailed) error 
 	case refuses && !b.canceled && r.shared == nil:
 		return &refusedError{b.model, why.Message}
 	}
-	r.report("wave %d: batch %s was refused: %s; %s again", b.wave, cmp.Or(b.remote, "of "+textfmt.Count(int64(b.count), "call")), why.Message, textfmt.Count(int64(again), "call"))
+	r.reportBatch(b, "refused: "+why.Message, "wave %d: batch %s was refused: %s; %s again", b.wave, cmp.Or(b.remote, "of "+textfmt.Count(int64(b.count), "call")), why.Message, textfmt.Count(int64(again), "call"))
 	return nil
 }
 

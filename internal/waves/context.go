@@ -43,6 +43,14 @@ func Of(ctx context.Context) *Run {
 	return r
 }
 
+// WindowOf returns the window of the run of a context; see Run.Window.
+func WindowOf(ctx context.Context) string {
+	if r := Of(ctx); r != nil {
+		return r.Window
+	}
+	return ""
+}
+
 type passKey struct{}
 
 // WithPass returns a context for one run of an application that makes a pass over the rows: calls of models whose answers are not

@@ -22,6 +22,9 @@ func (r *Run) create(ctx context.Context, b *batch) error {
 	}
 	if b.tries > 0 {
 		id, err := r.find(ctx, api, r.described(b))
+		if errors.Is(err, wire.ErrUnlisted) {
+			return r.lose(b, err)
+		}
 		if err != nil {
 			return r.passing(ctx, b, err)
 		}
@@ -33,7 +36,11 @@ func (r *Run) create(ctx context.Context, b *batch) error {
 	if err := r.update(b); err != nil { // before it is created
 		return err
 	}
-	id, err := api.Create(ctx, r.described(b))
+	creates := ctx
+	if b.single { // the id of one that was interrupted would be lost
+		creates = context.WithoutCancel(ctx)
+	}
+	id, err := api.Create(creates, r.described(b))
 	if failure, ok := errors.AsType[*model.Error](err); wire.IsUnsent(err) || ok && failure.Status/100 == 4 && failure.Status != http.StatusRequestTimeout {
 		b.tries-- // it was not created
 		if err := r.update(b); err != nil {
@@ -78,6 +85,8 @@ func (r *Run) noRoom(b *batch, api *modelBatches, err error) *wire.BatchFailed {
 		others, failed := r.live()
 		isBusy = failed == nil && !slices.ContainsFunc(others, func(o *batch) bool { return o.model == b.model && o.remote != "" })
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if !isBusy {
 		api.busy = 0
 		return nil
@@ -98,7 +107,7 @@ func (r *Run) created(b *batch, id string) error {
 	r.mu.Lock()
 	r.counts.Calls += b.count
 	r.mu.Unlock()
-	r.report("wave %d: %s to model %s in batch %s", b.wave, textfmt.Count(int64(b.count), "call"), b.model, id)
+	r.reportBatch(b, "in the background", "wave %d: %s to model %s in batch %s", b.wave, textfmt.Count(int64(b.count), "call"), b.model, id)
 	return nil
 }
 
@@ -134,8 +143,12 @@ func (r *Run) passing(ctx context.Context, b *batch, err error) error {
 	case !ok || !failure.Temporary:
 		return fmt.Errorf("wave %d: %w", b.wave, err)
 	}
-	if text := err.Error(); text != r.trouble { // once in succession
-		r.trouble = text
+	text := err.Error()
+	r.mu.Lock()
+	isNew := text != r.trouble // once in succession
+	r.trouble = text
+	r.mu.Unlock()
+	if isNew {
 		r.report("wave %d: %s; trying again", b.wave, text)
 	}
 	if failure.RetryAfter <= 0 || r.shared != nil { // which looks at the batches of other models meanwhile

@@ -39,18 +39,31 @@ func isGone(err error) bool {
 // gone notes that the provider does not have a batch or its results; err is its answer. Each process looks for
 // lost batches again: a wrong key may be why they were not found.
 func (r *Run) gone(ctx context.Context, b *batch, api *modelBatches, err error) error {
-	if api.gone[b.id]++; api.gone[b.id] < maxReads && time.Since(b.since) < lostAge {
+	if r.countOne(api.gone, b) < maxReads && time.Since(b.since) < lostAge {
 		return nil // the next look tries again
 	}
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
+	return r.lose(b, err)
+}
+
+// countOne counts something of a batch, and returns how often it has happened.
+func (r *Run) countOne(times map[int64]int, b *batch) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	times[b.id]++
+	return times[b.id]
+}
+
+// lose notes that a batch is lost, and why.
+func (r *Run) lose(b *batch, err error) error {
 	calls, failed := r.unanswered(b)
 	if failed != nil {
 		return failed
 	}
 	b.state = stateLost
-	r.report("wave %d: batch %s is lost: %s; %s without an answer", b.wave, b.remote, err, textfmt.Count(int64(calls), "call"))
+	r.reportBatch(b, "lost: "+err.Error(), "wave %d: batch %s is lost: %s; %s without an answer", b.wave, b.remote, err, textfmt.Count(int64(calls), "call"))
 	if r.Rebuy {
 		return r.rebuy(b)
 	}

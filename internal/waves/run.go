@@ -32,6 +32,8 @@ type Run struct {
 	Settle time.Duration
 	// Rebuy is whether the calls of batches that their providers have lost are sent again, although they may have been paid.
 	Rebuy bool
+	// Window is the time within which calls are made in the background, such as 2h, instead of in batches; empty for batches.
+	Window string
 	// Log gets the changes of the file, so that another process can repeat them; nil for none.
 	Log Log
 
@@ -45,8 +47,10 @@ type Run struct {
 	trouble string                   // the error that was reported last
 	failed  error                    // why the file is not usable
 	counts  Counts
-	repeats map[string]int // by the ids of calls: how often one that was made at once has failed for a time
-	lost    map[int64]int  // by the ids of batches: the calls without an answer of those that are lost
+	repeats map[string]int      // by the ids of calls: how often one that was made at once has failed for a time
+	lost    map[int64]int       // by the ids of batches: the calls without an answer of those that are lost
+	singles map[singleEvent]int // what was not reported yet
+	stalled map[string]bool     // by the ids of models: the newest creation of a batch of one call has failed for a time
 }
 
 // Counts is what a run has sent.
@@ -72,7 +76,7 @@ type modelBatches struct {
 // New returns the run of a file, without touching it.
 func New(path string) *Run {
 	return &Run{
-		Poll: poll, Settle: 30 * time.Second, apis: map[string]*modelBatches{}, repeats: map[string]int{}, lost: map[int64]int{}, file: newFile(path),
+		Poll: poll, Settle: 30 * time.Second, apis: map[string]*modelBatches{}, repeats: map[string]int{}, lost: map[int64]int{}, singles: map[singleEvent]int{}, stalled: map[string]bool{}, file: newFile(path),
 	}
 }
 
@@ -306,21 +310,14 @@ func (r *Run) step(ctx context.Context, detach bool) (waits bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	isCreated := true
-	for _, b := range batches {
-		if b.remote == "" {
-			if err := r.create(ctx, b); err != nil {
-				return false, err
-			}
-			isCreated = isCreated && b.remote != ""
-		}
+	isNew := func(b *batch) bool { return b.remote == "" }
+	created, unread := slices.DeleteFunc(slices.Clone(batches), func(b *batch) bool { return !isNew(b) }), batches
+	if err := r.createAll(created, func(b *batch) error { return r.create(ctx, b) }); err != nil {
+		return false, err
 	}
-	for _, b := range batches {
-		if b.remote != "" {
-			if err := r.read(ctx, b); err != nil {
-				return false, err
-			}
-		}
+	isCreated := !slices.ContainsFunc(created, func(b *batch) bool { return isNew(b) && (!b.single || b.isUnsure()) })
+	if err := r.each(slices.DeleteFunc(unread, isNew), func(b *batch) error { return r.read(ctx, b) }); err != nil {
+		return false, err
 	}
 	waits, err = r.hasMore()
 	if waits && err == nil && detach && isCreated {
@@ -425,7 +422,7 @@ func (r *Run) read(ctx context.Context, b *batch) error {
 			return err
 		}
 		if !state.Ended {
-			r.report("wave %d: batch %s is %s", b.wave, b.remote, b.state)
+			r.reportBatch(b, "", "wave %d: batch %s is %s", b.wave, b.remote, b.state)
 		}
 	}
 	switch {

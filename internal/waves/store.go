@@ -203,6 +203,7 @@ type batch struct {
 	state  string
 	// canceled is set if the run has canceled it: its calls are sent again when the run is continued.
 	canceled bool
+	single   bool // it is one call; see wire.BatchLimits
 }
 
 // live returns the batches that have not ended, without those that were lost in this process.
@@ -223,6 +224,9 @@ func (r *Run) live() (all []*batch, err error) {
 			return nil, r.storeError(err)
 		}
 		b.since = time.UnixMilli(since)
+		if api, err := r.api(b.model); err == nil {
+			b.single = api.limits.Single
+		}
 		if !r.isLost(b.id) {
 			all = append(all, &b)
 		}
@@ -320,20 +324,26 @@ func waiting(tx *sql.Tx, tries int) (all []part, err error) {
 // lineSize is what a batch adds to each call, at most.
 const lineSize = 256
 
-// history reports whether the provider has accepted a batch of a model, and whether it has refused one.
-func history(tx *sql.Tx, model string) (accepts, refuses bool, err error) {
-	err = tx.QueryRowContext(context.Background(), "SELECT EXISTS (SELECT 1 FROM batches WHERE model = ?1 AND done = 1 AND state NOT IN (?2, ?3)), EXISTS (SELECT 1 FROM batches WHERE model = ?1 AND state = ?2)", model, stateRefused, stateFull).Scan(&accepts, &refuses)
+// querier is a *sql.DB or a transaction.
+type querier interface {
+	QueryRowContext(ctx context.Context, text string, values ...any) *sql.Row
+}
+
+// history reports whether the provider has accepted a batch of a model, and whether it has refused one. One of a single call is
+// accepted when it is created.
+func history(tx querier, model string, single bool) (accepts, refuses bool, err error) {
+	err = tx.QueryRowContext(context.Background(), "SELECT EXISTS (SELECT 1 FROM batches WHERE model = ?1 AND (done = 1 OR ?4 AND remote <> '') AND state NOT IN (?2, ?3)), EXISTS (SELECT 1 FROM batches WHERE model = ?1 AND state = ?2)", model, stateRefused, stateFull, single).Scan(&accepts, &refuses)
 	return accepts, refuses, err
 }
 
 // divide assigns calls to batches within the limits of their model. If the provider has refused batches of the model, and
 // accepted none, one call shows whether it does: one by chance, as each may be the reason.
 func (p *planning) divide(tx *transaction, g part, wave int64) (made int, err error) {
-	accepts, refuses, err := history(tx.Tx, g.model)
+	limits, order := p.limits(g.model), "number"
+	accepts, refuses, err := history(tx.Tx, g.model, limits.Single)
 	if err != nil {
 		return 0, err
 	}
-	limits, order := p.limits(g.model), "number"
 	isTrial := refuses && !accepts && limits.Least <= 1
 	if g.most > 0 {
 		limits.Calls = min(limits.Calls, g.most)

@@ -50,7 +50,7 @@ func (x *execution) noteAtOnce(ctx context.Context) error {
 	hasBatches := x.config.Waves.Least > 1
 	for m := range x.called() {
 		isMock := m.Base().IsMock()
-		if has, why := provider.WhyAtOnce(m, runtime.PartsOf(ctx).Models); has && why == "" {
+		if has, why := provider.WhyAtOnce(m, runtime.PartsOf(ctx).Models, ""); has && why == "" {
 			hasBatches = true
 		} else if name := m.Base().ID; !isMock && !slices.Contains(others, name) {
 			others = append(others, name)

@@ -23,13 +23,22 @@ func (c *client) useBatches(m *spec.Model, opts Options) (bool, error) {
 	if opts.Batches == nil || c.Batches == nil || m.Batch != nil && !m.Batch.Enabled || lacksBucket(m) || c.config.Info.Known != nil && c.config.Info.Known.Streaming == catalogue.StreamsAlways {
 		return false, nil
 	}
-	if m.Batch != nil && m.Batch.Bucket != "" {
+	if opts.Window == "" && m.Batch != nil && m.Batch.Bucket != "" {
 		if err := errors.Join(opts.Policy.Write(m.Batch.Bucket), opts.Policy.Read(m.Batch.Bucket)); err != nil {
 			return false, fmt.Errorf("model %s: %w", m.ID, err)
 		}
 		c.config.Files = &remotefs.Client{Buckets: opts.Buckets, Identity: c.config.Bucket}
 	}
-	api, err := c.Batches(*m, c.config)
+	var api wire.Batches
+	var err error
+	switch {
+	case opts.Window == "":
+		api, err = c.Batches(*m, c.config)
+	case c.Background == nil || whyNoBackground(m) != "":
+		return false, nil
+	default:
+		api, err = c.Background(c.config, opts.Window)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -45,8 +54,9 @@ func lacksBucket(m *spec.Model) bool {
 }
 
 // WhyAtOnce returns whether the provider of a model has batches, and why its calls are made at once nevertheless; empty if
-// they are made in batches. clients are the providers that can be called, nil for those of the core.
-func WhyAtOnce(m spec.ModelEntity, clients Clients) (has bool, why string) {
+// they are made in batches, or within a window in the background. clients are the providers that can be called, nil for
+// those of the core.
+func WhyAtOnce(m spec.ModelEntity, clients Clients, window string) (has bool, why string) {
 	if clients == nil {
 		clients = core()
 	}
@@ -55,7 +65,7 @@ func WhyAtOnce(m spec.ModelEntity, clients Clients) (has bool, why string) {
 	row, _ := base.ProviderRow()
 	known, _ := base.Known()
 	switch {
-	case clients[base.Provider].Batches == nil:
+	case window != "" && (clients[base.Provider].Background == nil || embeds), clients[base.Provider].Batches == nil:
 		return false, ""
 	case base.Batch != nil && !base.Batch.Enabled:
 		why = "its batch is not enabled"
@@ -65,18 +75,39 @@ func WhyAtOnce(m spec.ModelEntity, clients Clients) (has bool, why string) {
 		why = "it only streams"
 	case embeds && !row.BatchEmbeddings:
 		why = "its batches have no embeddings"
+	case window != "":
+		why = whyNoBackground(base)
 	}
 	return true, why
 }
 
-// batched returns the usage of a call in a batch.
-func batched(u model.Usage) model.Usage {
-	u.Tier = catalogue.TierBatch
-	return u
+// whyNoBackground returns why calls of a model cannot be made in the background; empty if they can.
+func whyNoBackground(m *spec.Model) string {
+	tier, store := m.InferenceParams["service_tier"], m.InferenceParams["store"]
+	switch {
+	case !m.UsesResponses():
+		return "its api is not responses"
+	case tier != nil && tier != "default" && tier != "auto":
+		return fmt.Sprintf("its service_tier is %v", tier)
+	case store == false:
+		return "its inference_params have store: false"
+	}
+	return ""
+}
+
+// BatchTier returns the tier of calls in batches, or within a window in the background.
+func BatchTier(window string) string {
+	if window == "" {
+		return catalogue.TierBatch
+	}
+	return backgroundTier + window
 }
 
 // batchedChat is a chat model whose calls are made in batches.
-type batchedChat struct{ model.Chat }
+type batchedChat struct {
+	model.Chat
+	tier string
+}
 
 // Generate forwards the answer of one call.
 func (b batchedChat) Generate(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
@@ -85,7 +116,7 @@ func (b batchedChat) Generate(ctx context.Context, req model.Request) iter.Seq2[
 		for ev, err := range b.Chat.Generate(ctx, req) {
 			if ev.Response != nil && !isAtOnce.Load() {
 				made := *ev.Response
-				made.Usage = batched(made.Usage)
+				made.Usage.Tier = b.tier
 				ev.Response = &made
 			}
 			if !yield(ev, err) {
@@ -103,7 +134,7 @@ func (b batchedEmbedder) Embed(ctx context.Context, texts []string) ([][]float32
 	ctx, isAtOnce := wire.WithAtOnce(ctx)
 	vectors, usage, err := b.Embedder.Embed(ctx, texts)
 	if err == nil && !isAtOnce.Load() {
-		usage = batched(usage)
+		usage.Tier = catalogue.TierBatch
 	}
 	return vectors, usage, err
 }

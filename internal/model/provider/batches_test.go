@@ -15,7 +15,7 @@ import (
 
 // hasBatches reports whether calls of a model can be made in batches.
 func hasBatches(m spec.ModelEntity) bool {
-	has, why := provider.WhyAtOnce(m, allclients.Clients())
+	has, why := provider.WhyAtOnce(m, allclients.Clients(), "")
 	return has && why == ""
 }
 

@@ -37,6 +37,9 @@ type Client struct {
 	Embedder func(spec.Model, wire.Config) (model.Embedder, error)            // nil where the provider has no embedding models
 	Batches  func(spec.Model, wire.Config) (wire.Batches, error)              // of chat models; nil where the provider has no batches
 
+	// Background makes calls in the background within a time; nil where the provider does not. Such a call is a batch of its own.
+	Background func(c wire.Config, window string) (wire.Batches, error)
+
 	// Account completes the configuration of a model of a cloud: its address, where that has parts to replace, and the
 	// credentials of calls. It calls nothing. missing is an instruction where the document and the environment have not
 	// enough for a call. It is nil for providers with keys only.
@@ -99,7 +102,7 @@ func Core() Clients {
 			},
 			Embedder: embeddingsAt("v1", ""), envBaseURL: ollama.HostURL,
 		},
-		"openai": {Chat: openaiChat, Embedder: embeddings, Batches: plainBatches(openai.NewBatches)},
+		"openai": {Chat: openaiChat, Embedder: embeddings, Batches: plainBatches(openai.NewBatches), Background: openai.NewBackground},
 	}
 }
 

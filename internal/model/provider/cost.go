@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -53,23 +54,27 @@ func (p *pricedChat) Generate(ctx context.Context, req model.Request) iter.Seq2[
 	}
 }
 
-// BatchPrices returns prices with those of batches: where they are not known they are half of the others, as at all
-// providers that have batches.
+// backgroundTier begins the tier of a call in the background, before its window.
+const backgroundTier = "background_"
+
+// BatchPrices returns prices with those of batches, and of calls in the background: where those of batches are not known they are
+// half of the others, as at all providers that have batches.
 func BatchPrices(p *catalogue.Prices) *catalogue.Prices {
-	if p == nil || p.Batch != nil || p.Uplifts[catalogue.TierBatch] != 0 {
-		return p
+	if p == nil {
+		return nil
 	}
 	made := *p
-	if made.Uplifts = maps.Clone(p.Uplifts); made.Uplifts == nil {
-		made.Uplifts = map[string]float64{}
+	made.Uplifts = map[string]float64{backgroundTier + "2h": 0.7, backgroundTier + "8h": 0.6} // OpenAI's discounts, of all tokens
+	if p.Batch == nil {
+		made.Uplifts[catalogue.TierBatch] = 0.5
 	}
-	made.Uplifts[catalogue.TierBatch] = 0.5
+	maps.Copy(made.Uplifts, p.Uplifts)
 	return &made
 }
 
-// saved returns what a call in a batch, or of the tier flex, costs less than another one.
+// saved returns what a call in a batch, in the background, or of the tier flex, costs less than another one.
 func saved(u model.Usage, p *catalogue.Prices, ended time.Time) float64 {
-	if u.Tier != catalogue.TierBatch && u.Tier != catalogue.TierFlex {
+	if u.Tier != catalogue.TierBatch && u.Tier != catalogue.TierFlex && !strings.HasPrefix(u.Tier, backgroundTier) {
 		return 0
 	}
 	u.Tier = ""

@@ -47,6 +47,8 @@ type Options struct {
 	// IsBatched reports whether a call is made in a batch, where others of the same model are made at once; nil if all are.
 	IsBatched func(ctx context.Context) bool
 
+	Window string // of calls in the background, which are made so instead of in batches; empty for batches
+
 	Buckets remotefs.Buckets // the services of the buckets that batches need; nil for none
 
 	Flex bool // requests the tier flex for chat models that have it: cheaper answers, which may take minutes
@@ -145,7 +147,7 @@ func (c *client) chat(m *spec.Model, opts Options) (made model.Chat, inBatches b
 		return nil, false, err
 	}
 	if inBatches {
-		return model.WithRetry(opts.Wrap(batchedChat{made}), batchPolicy), true, nil
+		return model.WithRetry(opts.Wrap(batchedChat{made, BatchTier(opts.Window)}), batchPolicy), true, nil
 	}
 	policy = withBreaker(policy, m, made.Info().Endpoint, opts)
 	return model.WithRetry(opts.Wrap(made), policy), false, nil
@@ -184,7 +186,7 @@ func NewEmbedder(m *spec.EmbeddingModel, opts Options) (model.Embedder, error) {
 		return mockEmbedder(m, by, opts), nil
 	}
 	client.config.Info = model.DescribeEmbedder(m)
-	if row, _ := m.ProviderRow(); !row.BatchEmbeddings {
+	if row, _ := m.ProviderRow(); !row.BatchEmbeddings || opts.Window != "" {
 		client.Batches = nil
 	}
 	other := *client

@@ -35,7 +35,7 @@ type Batches interface {
 	Create(ctx context.Context, b *Batch) (id string, err error)
 	// Find returns the id of a batch that Create has made; empty if there is none. isOther reports whether an id
 	// is that of another batch of the caller. The error is an *UncertainError if only the end of a batch will show
-	// whether it is the one, and Batch.Pause is 0.
+	// whether it is the one, and Batch.Pause is 0; it is ErrUnlisted if nothing can be found.
 	Find(ctx context.Context, b *Batch, isOther func(id string) bool) (id string, err error)
 	// State returns the state of a batch.
 	State(ctx context.Context, id string) (BatchState, error)
@@ -53,6 +53,8 @@ type BatchLimits struct {
 	Least int   // calls; fewer are made at once
 	Calls int   // at most
 	Bytes int64 // of all calls as they are sent
+	// Single is set if a batch is one call, whose creation is refused for the reasons for which a call is.
+	Single bool
 }
 
 // Batch is what a batch is made of.
@@ -144,6 +146,9 @@ func (u *Uploads) Use(batch string, upload func() (string, error), create func(f
 	}
 	return id, err
 }
+
+// ErrUnlisted is returned by Find of a provider without a list: a batch whose creation was not confirmed cannot be found.
+var ErrUnlisted = errors.New("its creation was not confirmed, and the provider has no list in which to find it")
 
 // UncertainError reports a batch that may be the one to find.
 type UncertainError struct{ ID string }

@@ -209,6 +209,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	answer, path := s.handler(r)
+	if isBackground(r, body) {
+		answer = s.createResponse
+	}
 	switch {
 	case answer == nil:
 		s.made = append(s.made, string(body))
@@ -230,6 +233,7 @@ func (s *Server) handler(r *http.Request) (answer func(w http.ResponseWriter, r 
 	}{
 		{"/v1/messages/batches", []string{""}, s.anthropic},
 		{"/v1/batch", []string{"/jobs"}, s.mistral},
+		{"/v1", []string{"/responses/"}, s.response},
 		{"/v1", []string{"/files", "/batches"}, s.openai},
 		{"/model-invocation-job", []string{""}, s.bedrock},
 		{"/bucket", []string{"/"}, s.bucket},
