@@ -70,7 +70,7 @@ func (s *Server) follow(ctx context.Context, r *engineRun, job *runs.Job) error 
 	for wait := minLook; ; wait = min(wait+wait/4, most) {
 		select {
 		case <-ctx.Done():
-			<-ended
+			<-ended //nolint:errcheck // it ends because of ctx
 			return context.Cause(ctx)
 		case err := <-ended:
 			if ctx.Err() != nil {

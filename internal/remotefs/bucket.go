@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"iter"
-	"net/http"
 
 	"github.com/qtype-dev/qtype/internal/parts"
 )
@@ -34,7 +33,7 @@ type BucketObject struct {
 type Identity struct {
 	Region    string                                                          // s3 only: where the bucket is; empty for that of the environment
 	Keys      func(ctx context.Context) (id, secret, token string, err error) // s3 only: the access key
-	Authorize func(req *http.Request) error                                   // gs only: adds a token
+	Authorize func(req *httpRequest) error                                    // gs only: adds a token
 }
 
 // Buckets are the services whose buckets a program can open, by their names: s3, gs and azure.

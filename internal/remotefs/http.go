@@ -26,6 +26,9 @@ var errIdleTimeout = fmt.Errorf("idle: %w", os.ErrDeadlineExceeded)
 // httpClient is the client of all calls, except in a browser.
 type httpClient = http.Client
 
+// httpRequest is a request of it.
+type httpRequest = http.Request
+
 // statusText returns the name of a status.
 func statusText(code int) string { return http.StatusText(code) }
 

@@ -11,6 +11,9 @@ import (
 // megabytes smaller without a client.
 type httpClient struct{}
 
+// httpRequest is no request.
+type httpRequest struct{}
+
 // CloseIdleConnections does nothing.
 func (*httpClient) CloseIdleConnections() {}
 
