@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/internal/remotefs"
@@ -21,7 +20,7 @@ func (cfg *Config) Check(isSet func(flag string) bool) error {
 	case cfg.InputFile == "-" && cfg.Streams.InTerminal:
 		return terminal.Usagef("-I - reads rows from standard input, which is a terminal: pipe a file into it")
 	}
-	if err := cfg.checkSessions(isSet); err != nil {
+	if err := cfg.checkSessions(); err != nil {
 		return err
 	}
 	if err := cfg.checkLimits(isSet); err != nil {
@@ -39,8 +38,8 @@ func (cfg *Config) Check(isSet func(flag string) bool) error {
 	return cfg.checkDistinctFiles()
 }
 
-// checkSessions rejects sessions and users that exclude each other or are empty.
-func (cfg *Config) checkSessions(isSet func(string) bool) error {
+// checkSessions rejects sessions and users that exclude each other.
+func (cfg *Config) checkSessions() error {
 	switch {
 	case cfg.Session != "" && cfg.SessionColumn != "":
 		return terminal.Usagef("--session and --session-column exclude each other")
@@ -48,11 +47,6 @@ func (cfg *Config) checkSessions(isSet func(string) bool) error {
 		return terminal.Usagef("--session-per-row excludes --session and --session-column")
 	case cfg.User != "" && cfg.UserColumn != "":
 		return terminal.Usagef("--user and --user-column exclude each other")
-	}
-	for _, f := range []struct{ name, value string }{{"session", cfg.Session}, {"session-column", cfg.SessionColumn}, {"user", cfg.User}, {"user-column", cfg.UserColumn}} {
-		if isSet(f.name) && strings.TrimSpace(f.value) == "" {
-			return terminal.Usagef("--%s must not be empty", f.name)
-		}
 	}
 	return nil
 }

@@ -43,15 +43,13 @@ func isAddress(target string) bool {
 func (cfg *Config) checkOnEnd() error {
 	words := strings.Fields(cfg.OnEnd)
 	switch {
-	case cfg.OnEnd == "":
+	case len(words) == 0:
 		return nil
 	case isAddress(cfg.OnEnd):
 		if to, err := url.Parse(cfg.OnEnd); err != nil || to.Host == "" {
 			return terminal.Usagef("--on-end: expected the address of a server, such as https://example.com/hook")
 		}
 		return nil
-	case len(words) == 0:
-		return terminal.Usagef("--on-end must not be empty")
 	}
 	if _, err := exec.LookPath(words[0]); err != nil {
 		return terminal.Usagef("--on-end: %v", err)

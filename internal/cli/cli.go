@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -204,13 +205,31 @@ func expected(f *pflag.Flag) string {
 	}
 }
 
-// CheckUser rejects an empty --user, which would select the sessions that belong to no
-// user: often it is an unset variable of a script.
-func CheckUser(f *pflag.FlagSet) error {
-	for _, name := range []string{"user", "session"} {
-		if flag := f.Lookup(name); flag != nil && flag.Changed && strings.TrimSpace(flag.Value.String()) == "" {
-			return terminal.Usagef("--%s must not be empty", name)
+// checkFlags rejects the empty value of a flag, which would mean its default: often it is an unset variable of a script.
+func checkFlags(c *cobra.Command) error {
+	var empty *pflag.Flag
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if empty == nil && !mayBeEmpty[f.Name] && isEmpty(f.Value) {
+			empty = f
 		}
+	})
+	if empty == nil {
+		return nil
 	}
-	return nil
+	return &terminal.UsageError{Command: c.CommandPath(), Reason: fmt.Sprintf("--%s must not be empty", empty.Name)}
+}
+
+// mayBeEmpty are the flags whose empty value is one of their own: that of an empty text, and that of the first page.
+//
+//nolint:gochecknoglobals // a constant table
+var mayBeEmpty = map[string]bool{"input": true, "after": true}
+
+// isEmpty reports whether a flag has an empty text, or one of its texts is empty.
+func isEmpty(v pflag.Value) bool {
+	blank := func(text string) bool { return strings.TrimSpace(text) == "" }
+	if list, ok := v.(pflag.SliceValue); ok {
+		texts := list.GetSlice()
+		return len(texts) == 0 || slices.ContainsFunc(texts, blank)
+	}
+	return v.Type() == "string" && blank(v.String())
 }

@@ -92,7 +92,12 @@ func (p *Program) bareRoot(s *Streams) *cobra.Command {
 		root.Annotations = map[string]string{missingNote: p.Missing}
 	}
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.PersistentPreRun = p.PreRun
+	root.PersistentPreRunE = func(c *cobra.Command, args []string) error {
+		if p.PreRun != nil {
+			p.PreRun(c, args)
+		}
+		return checkFlags(c)
+	}
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)

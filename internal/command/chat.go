@@ -56,9 +56,6 @@ terminal, each line is answered on standard output.`,
   printf 'Hello\nWhat can you do?\n' | qtype chat app.qtype.yaml --ephemeral`,
 		Args: cli.Arguments("a document: qtype chat APP"), ValidArgsFunction: cli.YAMLFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cli.CheckUser(cmd.Flags()); err != nil {
-				return err
-			}
 			if err := c.trace.check(); err != nil {
 				return err
 			}

@@ -48,9 +48,6 @@ feedback and comment; an answer that was rated down is in rejected in place of e
   qtype eval from app.qtype.yaml -i '{"customer": "c-014"}' --since 24h --limit 100`,
 		Args: cli.Arguments("a document: qtype eval from APP"), ValidArgsFunction: cli.YAMLFiles,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := cli.CheckUser(c.Flags()); err != nil {
-				return err
-			}
 			if !slices.Contains([]string{"", "up", "down", "any"}, e.rated) {
 				return terminal.Usagef("--feedback is up, down or any, not %q", e.rated)
 			}

@@ -57,9 +57,6 @@ that do not change the result are left out.`,
   qtype test from app.qtype.yaml --turn 2 -i '{"customer": "c-014"}' --expect 'reply.text contains "refund"'`,
 		Args: cli.Arguments("a document: qtype test from APP"), ValidArgsFunction: cli.YAMLFiles,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := cli.CheckUser(c.Flags()); err != nil {
-				return err
-			}
 			return t.make(c.Context(), args[0])
 		},
 	}

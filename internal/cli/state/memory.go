@@ -97,9 +97,6 @@ func (r *memoryCommand) check(check func() error) {
 func (r *memoryCommand) do(run func(context.Context, *runtime.App) error) *cobra.Command {
 	r.store.AddTo(r.cmd.Flags())
 	r.cmd.RunE = func(c *cobra.Command, args []string) error {
-		if err := cli.CheckUser(c.Flags()); err != nil {
-			return err
-		}
 		return withStored(c.Context(), r.Streams, args[0], &r.store, run)
 	}
 	return r.cmd
