@@ -11,10 +11,10 @@ import (
 	"context"
 
 	"github.com/qtype-dev/qtype/distribution/buckets"
+	"github.com/qtype-dev/qtype/distribution/converters"
 	"github.com/qtype-dev/qtype/distribution/hugot"
 	"github.com/qtype-dev/qtype/internal/allparts"
 	"github.com/qtype-dev/qtype/internal/convert"
-	"github.com/qtype-dev/qtype/internal/convert/systems"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
@@ -32,4 +32,4 @@ func With(ctx context.Context) context.Context {
 }
 
 // Converters returns the table of all converters.
-func Converters() convert.Converters { return systems.Converters() }
+func Converters() convert.Converters { return converters.Converters() }

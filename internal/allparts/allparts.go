@@ -6,8 +6,6 @@ import (
 	"context"
 
 	"github.com/qtype-dev/qtype/internal/awsauth/awssdk"
-	"github.com/qtype-dev/qtype/internal/convert"
-	"github.com/qtype-dev/qtype/internal/convert/systems"
 	indexservers "github.com/qtype-dev/qtype/internal/index/servers"
 	memoryservers "github.com/qtype-dev/qtype/internal/memory/servers"
 	"github.com/qtype-dev/qtype/internal/model/allclients"
@@ -23,7 +21,5 @@ func Parts() runtime.Parts {
 	return p
 }
 
-// With returns a context in which documents are read and run, and files converted, with these parts.
-func With(ctx context.Context) context.Context {
-	return convert.With(runtime.WithParts(ctx, Parts()), systems.Converters())
-}
+// With returns a context in which documents are read and run with these parts.
+func With(ctx context.Context) context.Context { return runtime.WithParts(ctx, Parts()) }

@@ -74,7 +74,7 @@ var withOldNames = []string{
 	"validate/rules_catalogue", "validate/rules/QT60", "docs/rules.md", "spec/hosted_test.go", "spec/model_api_test.go", "loader/catalogue_test.go", "internal/modelparams/", "internal/model/provider/testdata/usages.jsonl",
 	"internal/model/bedrock/items_test.go", "internal/model/openai/responses_return_test.go", "internal/command/testdata/script/models_checked.txtar",
 	"internal/e2e/testdata/retrieval/", "internal/mcpserver/testdata/original-session.txt", "internal/memoryview/replay/testdata/LangChain4jMemory.java",
-	"internal/convert/", "internal/e2e/evals/", "internal/command/testdata/examples/", "internal/command/testdata/pages/convert/", "internal/command/testdata/script/convert", "internal/server/ui/dist/",
+	"internal/convert/", "distribution/converters/", "distribution/cmd/qtype/testdata/examples/", "distribution/cmd/qtype/testdata/pages/convert/", "distribution/cmd/qtype/testdata/script/convert", "internal/server/ui/dist/",
 }
 
 // TestNames_ShuttingDown lists the names of models that do not answer, or will not in 60 days.

@@ -111,7 +111,7 @@ var unrelated = map[string]string{
 	"internal/cli/author/diff.go:run":                     "commits and files of the user's repository",
 	"internal/cli/appflags/appflags.go:Path":              "a flag or a setting of the user",
 	"internal/localruns/files.go:EachFile":                "files of the user",
-	"internal/convert/systems/systems.go:programFiles":    "a file or folder that the user converts; links in it are not followed",
+	"distribution/converters/converters.go:programFiles":  "a file or folder that the user converts; links in it are not followed",
 	"internal/cleanup/files.go:isTrace":                   "files of the user",
 	"internal/remotefs/lock_unix.go:IsWritten":            "files of the user, for qtype clean",
 	"internal/waves/lock_unix.go:lockFile":                "the file of --batches of qtype serve",

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/command/commandtest"
+
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
 
@@ -37,6 +39,12 @@ func (l leakless) Run() int {
 		return 1
 	}
 	return 0
+}
+
+// TestScripts runs the scripts that need a part of the distribution.
+func TestScripts(t *testing.T) {
+	testkit.SkipWithRace(t)
+	commandtest.Run(t, func(string) bool { return true })
 }
 
 // The program has a part for all that the language declares.
