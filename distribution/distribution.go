@@ -10,6 +10,8 @@ package distribution
 import (
 	"context"
 
+	sqlservers "github.com/qtype-dev/qtype/distribution/sqldb/servers"
+
 	"github.com/qtype-dev/qtype/distribution/buckets"
 	"github.com/qtype-dev/qtype/distribution/converters"
 	"github.com/qtype-dev/qtype/distribution/hugot"
@@ -22,7 +24,7 @@ import (
 func Parts() runtime.Parts {
 	p := allparts.Parts()
 	p.Models["hugot"] = hugot.Client()
-	p.Buckets = buckets.All()
+	p.Databases, p.Buckets = sqlservers.Drivers(), buckets.All()
 	return p
 }
 

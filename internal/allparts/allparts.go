@@ -9,14 +9,13 @@ import (
 	indexservers "github.com/qtype-dev/qtype/internal/index/servers"
 	memoryservers "github.com/qtype-dev/qtype/internal/memory/servers"
 	"github.com/qtype-dev/qtype/internal/model/allclients"
-	sqlservers "github.com/qtype-dev/qtype/internal/sqldb/servers"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
 // Parts returns the table of what documents name. The caller may change it.
 func Parts() runtime.Parts {
 	p := runtime.CoreParts()
-	p.Stores, p.Indexes, p.Databases = memoryservers.Openers(), indexservers.Builders(), sqlservers.Drivers()
+	p.Stores, p.Indexes = memoryservers.Openers(), indexservers.Builders()
 	p.Models, p.AWS = allclients.Clients(), awssdk.Builder
 	return p
 }

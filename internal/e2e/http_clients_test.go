@@ -30,7 +30,7 @@ var httpClients = map[string]string{
 	"internal/server/access/control.go:New":              "of the operator; sends no credentials",
 	"internal/server/access/token.go:fetch":              "the transport of newTokenVerifier",
 	"internal/server/access/token.go:newTokenVerifier":   "of the operator; sends no credentials",
-	"internal/sqldb/remote/client.go:NewClient":          "follows none",
+	"distribution/sqldb/remote/client.go:NewClient":      "follows none",
 	"internal/telemetry/exporter.go:newClient":           "follows none",
 	"internal/telemetry/feedback.go:NewFeedback":         "httpx.CheckRedirect",
 	"internal/model/wire/wire.go:NewServer":              "follows none",

@@ -6,7 +6,7 @@ import (
 	"database/sql/driver"
 	"strings"
 
-	"github.com/qtype-dev/qtype/internal/sqldb/remote"
+	"github.com/qtype-dev/qtype/distribution/sqldb/remote"
 )
 
 // pageSize is the number of rows of a request, the most that the service has.

@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/qtype-dev/qtype/distribution/sqldb/remote"
 	"github.com/qtype-dev/qtype/internal/httpx"
-	"github.com/qtype-dev/qtype/internal/sqldb/remote"
 )
 
 // Limits of a request.

@@ -9,11 +9,11 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/qtype-dev/qtype/distribution/sqldb/bigquery"
+	"github.com/qtype-dev/qtype/distribution/sqldb/remote"
+	"github.com/qtype-dev/qtype/distribution/sqldb/snowflake"
 	"github.com/qtype-dev/qtype/internal/googleauth"
 	"github.com/qtype-dev/qtype/internal/sqldb"
-	"github.com/qtype-dev/qtype/internal/sqldb/bigquery"
-	"github.com/qtype-dev/qtype/internal/sqldb/remote"
-	"github.com/qtype-dev/qtype/internal/sqldb/snowflake"
 	"github.com/qtype-dev/qtype/internal/sqlquery"
 )
 

@@ -11,8 +11,8 @@ import (
 	"net/http"
 	"unicode/utf8"
 
+	"github.com/qtype-dev/qtype/distribution/sqldb/remote"
 	"github.com/qtype-dev/qtype/internal/httpx"
-	"github.com/qtype-dev/qtype/internal/sqldb/remote"
 )
 
 // maxParameter is the length of the longest value that the service accepts for a placeholder.

@@ -12,8 +12,8 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/qtype-dev/qtype/distribution/sqldb/remote"
 	"github.com/qtype-dev/qtype/internal/httpx"
-	"github.com/qtype-dev/qtype/internal/sqldb/remote"
 )
 
 // Config describes where queries run.

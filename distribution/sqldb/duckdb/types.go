@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/qtype-dev/qtype/internal/sqldb/remote"
+	"github.com/qtype-dev/qtype/distribution/sqldb/remote"
 	"github.com/qtype-dev/qtype/spec/value"
 )
 

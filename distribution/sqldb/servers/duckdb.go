@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/qtype-dev/qtype/distribution/sqldb/duckdb"
 	"github.com/qtype-dev/qtype/internal/sqldb"
-	"github.com/qtype-dev/qtype/internal/sqldb/duckdb"
 	"github.com/qtype-dev/qtype/internal/sqlquery"
 	"github.com/qtype-dev/qtype/internal/subprocess"
 )
