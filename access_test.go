@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype"
-	"github.com/qtype-dev/qtype/internal/allparts"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/runtime"
 )
@@ -58,7 +57,7 @@ func (s *site) set(text string) {
 func runAt(t *testing.T, address, q string, opts ...qtype.Option) string {
 	t.Helper()
 	opts = append(opts, qtype.WithEphemeral())
-	app, err := qtype.Open(allparts.With(t.Context()), address, opts...)
+	app, err := qtype.Open(t.Context(), address, opts...)
 	if err != nil {
 		return err.Error()
 	}

@@ -10,6 +10,8 @@ package distribution
 import (
 	"context"
 
+	memoryservers "github.com/qtype-dev/qtype/distribution/memory/servers"
+
 	sqlservers "github.com/qtype-dev/qtype/distribution/sqldb/servers"
 
 	"github.com/qtype-dev/qtype/distribution/buckets"
@@ -24,7 +26,7 @@ import (
 func Parts() runtime.Parts {
 	p := allparts.Parts()
 	p.Models["hugot"] = hugot.Client()
-	p.Databases, p.Buckets = sqlservers.Drivers(), buckets.All()
+	p.Stores, p.Databases, p.Buckets = memoryservers.Openers(), sqlservers.Drivers(), buckets.All()
 	return p
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/awsauth/awssdk"
 	indexservers "github.com/qtype-dev/qtype/internal/index/servers"
-	memoryservers "github.com/qtype-dev/qtype/internal/memory/servers"
 	"github.com/qtype-dev/qtype/internal/model/allclients"
 	"github.com/qtype-dev/qtype/runtime"
 )
@@ -15,7 +14,7 @@ import (
 // Parts returns the table of what documents name. The caller may change it.
 func Parts() runtime.Parts {
 	p := runtime.CoreParts()
-	p.Stores, p.Indexes = memoryservers.Openers(), indexservers.Builders()
+	p.Indexes = indexservers.Builders()
 	p.Models, p.AWS = allclients.Clients(), awssdk.Builder
 	return p
 }

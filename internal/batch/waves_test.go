@@ -21,7 +21,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/qtype-dev/qtype"
-	"github.com/qtype-dev/qtype/internal/allparts"
 	"github.com/qtype-dev/qtype/internal/batch"
 	"github.com/qtype-dev/qtype/internal/model/modeltest/batchtest"
 	"github.com/qtype-dev/qtype/internal/terminal"
@@ -120,7 +119,7 @@ func wavesRunUntil(ctx context.Context, t *testing.T, document, url string, work
 	if cfg.Flex {
 		opts = append(opts, qtype.WithFlex())
 	}
-	parts := allparts.Parts()
+	parts := runtime.CoreParts()
 	parts.Buckets = batchtest.Buckets(url)
 	app, err := qtype.Open(runtime.WithParts(waves.With(t.Context(), sent), parts), "app.qtype.yaml", opts...)
 	testkit.Must(t, err)

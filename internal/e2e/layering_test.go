@@ -49,7 +49,7 @@ var layers = []layer{
 	}, "checking"},
 	{"execution", []string{"steps", "runtime", "part", "internal/checkpoint", "internal/stepcache", "internal/telemetry"}, "checking"},
 	{"faces", []string{"internal/apptest", "internal/authoring", "internal/batch", "internal/cacheview", "internal/chatui", "internal/cleanup", "internal/clienttool", "internal/durable", "internal/erasure", "internal/estimate", "internal/eval", "internal/indexview", "internal/localruns", "internal/mcpserver", "internal/playground", "internal/runtimetest", "internal/runview", "internal/server", "internal/traceview"}, ""},
-	{"front", []string{facade, "command", "cmd/qtype", "cmd/qtype-check", "internal/allparts", "internal/bench", "internal/cli", "internal/command", "internal/e2e"}, ""},
+	{"front", []string{facade, "command", "cmd/qtype", "cmd/qtype-check", "internal/allparts", "distribution/bench", "internal/cli", "internal/command", "internal/e2e"}, ""},
 }
 
 // layerOf returns the index of the layer of a package, or -1. The longest entry

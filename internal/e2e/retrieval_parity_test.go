@@ -20,7 +20,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/qtype-dev/qtype"
-	"github.com/qtype-dev/qtype/internal/allparts"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/spec/value"
 )
@@ -74,7 +73,7 @@ func TestRetrieval_Recorded(t *testing.T) {
 	for name, runs := range retrievalExamples() {
 		t.Run(name, func(t *testing.T) {
 			server, folder := startRetrieval(t)
-			app, err := qtype.Open(allparts.With(t.Context()), filepath.Join(retrievalFolder, name+".qtype.yaml"), qtype.WithEphemeral())
+			app, err := qtype.Open(t.Context(), filepath.Join(retrievalFolder, name+".qtype.yaml"), qtype.WithEphemeral())
 			testkit.Must(t, err)
 			t.Cleanup(func() { _ = app.Close(context.Background()) })
 			results := retrieval{folder: folder, chunks: map[string]string{}}

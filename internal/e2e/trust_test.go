@@ -83,7 +83,7 @@ var asked = map[string]string{
 	"loader/read.go:open":                                   "reader.allowed",
 	"loader/read.go:openBelow":                              "reader.allowed",
 	"loader/read.go:openDescriptor":                         "reader.allowed, in open",
-	"internal/memory/postgres/store.go:connections":         "App.storeAt and App.openDeclared",
+	"distribution/memory/postgres/store.go:connections":     "App.storeAt and App.openDeclared",
 	"distribution/hugot/folder.go:findModel":                "prepare of internal/model/provider",
 	"distribution/hugot/folder.go:readJSON":                 "prepare of internal/model/provider",
 	"distribution/hugot/folder.go:readSettings":             "prepare of internal/model/provider",

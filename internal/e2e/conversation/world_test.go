@@ -15,7 +15,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/qtype-dev/qtype/internal/allparts"
 	"github.com/qtype-dev/qtype/internal/clienttool"
 	"github.com/qtype-dev/qtype/internal/memory/encrypted"
 	"github.com/qtype-dev/qtype/internal/memory/sqlite"
@@ -174,7 +173,7 @@ func (w *world) start() {
 	if w.secret {
 		s = encrypted.New(s, "memory.db", encrypted.Keys{Key: w.key})
 	}
-	p.app, err = runtimetest.Open(context.Background(), w.path, runtime.Options{Parts: allparts.Parts(), Store: s, Getenv: environment, HTTP: &http.Client{Transport: p}, Approve: w.approve})
+	p.app, err = runtimetest.Open(context.Background(), w.path, runtime.Options{Parts: runtime.CoreParts(), Store: s, Getenv: environment, HTTP: &http.Client{Transport: p}, Approve: w.approve})
 	if err != nil {
 		w.fail("the document is refused: %v", err)
 	}
