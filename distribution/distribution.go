@@ -10,23 +10,25 @@ package distribution
 import (
 	"context"
 
-	memoryservers "github.com/qtype-dev/qtype/distribution/memory/servers"
-
-	sqlservers "github.com/qtype-dev/qtype/distribution/sqldb/servers"
-
+	"github.com/qtype-dev/qtype/distribution/awssdk"
 	"github.com/qtype-dev/qtype/distribution/buckets"
 	"github.com/qtype-dev/qtype/distribution/converters"
 	"github.com/qtype-dev/qtype/distribution/hugot"
-	"github.com/qtype-dev/qtype/internal/allparts"
+	indexservers "github.com/qtype-dev/qtype/distribution/index/servers"
+	memoryservers "github.com/qtype-dev/qtype/distribution/memory/servers"
+	"github.com/qtype-dev/qtype/distribution/model/providers"
+	sqlservers "github.com/qtype-dev/qtype/distribution/sqldb/servers"
 	"github.com/qtype-dev/qtype/internal/convert"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
 // Parts returns the table of all parts that documents name.
 func Parts() runtime.Parts {
-	p := allparts.Parts()
+	p := runtime.Parts{
+		Models: providers.Clients(), Stores: memoryservers.Openers(), Indexes: indexservers.Builders(), Databases: sqlservers.Drivers(),
+		Buckets: buckets.All(), AWS: awssdk.Builder,
+	}
 	p.Models["hugot"] = hugot.Client()
-	p.Stores, p.Databases, p.Buckets = memoryservers.Openers(), sqlservers.Drivers(), buckets.All()
 	return p
 }
 

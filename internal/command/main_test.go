@@ -13,12 +13,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype/internal/command/commandtest"
-
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/command/commandtest"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/testkit"
 )

@@ -9,12 +9,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/qtype-dev/qtype/internal/command/commandtest"
-
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/command/commandtest"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/terminal"
 )

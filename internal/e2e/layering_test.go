@@ -45,7 +45,7 @@ var layers = []layer{
 	}, ""},
 	{"parts", []string{
 		"index", "memory", "model", "tool", "internal/accesstoken", "internal/appstate", "internal/auditlog", "internal/awsauth", "internal/azureauth", "internal/documents", "internal/googleauth", "internal/index", "internal/mediafile", "internal/memory", "internal/memoryconfig", "internal/memoryview", "internal/model", "internal/recording", "internal/records", "internal/secrets",
-		"internal/redisclient", "internal/rerank", "internal/sharedlimit", "internal/signin", "internal/splitter", "internal/sqldb", "internal/storage", "internal/tool", "internal/vectors", "internal/waves",
+		"distribution/redisclient", "internal/rerank", "internal/sharedlimit", "internal/signin", "internal/splitter", "internal/sqldb", "internal/storage", "internal/tool", "internal/vectors", "internal/waves",
 	}, "checking"},
 	{"execution", []string{"steps", "runtime", "part", "internal/checkpoint", "internal/stepcache", "internal/telemetry"}, "checking"},
 	{"faces", []string{"internal/apptest", "internal/authoring", "internal/batch", "internal/cacheview", "internal/chatui", "internal/cleanup", "internal/clienttool", "internal/durable", "internal/erasure", "internal/estimate", "internal/eval", "internal/indexview", "internal/localruns", "internal/mcpserver", "internal/playground", "internal/runtimetest", "internal/runview", "internal/server", "internal/traceview"}, ""},

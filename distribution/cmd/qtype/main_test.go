@@ -8,12 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype/internal/command/commandtest"
-
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/distribution/temporal"
+	"github.com/qtype-dev/qtype/internal/command/commandtest"
 	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/sqlquery"
 	"github.com/qtype-dev/qtype/internal/testkit"

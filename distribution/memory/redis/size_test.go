@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype/internal/redisclient"
+	"github.com/qtype-dev/qtype/distribution/redisclient"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/chat"

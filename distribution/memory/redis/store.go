@@ -15,7 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 
-	"github.com/qtype-dev/qtype/internal/redisclient"
+	"github.com/qtype-dev/qtype/distribution/redisclient"
 	"github.com/qtype-dev/qtype/internal/storage"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 )

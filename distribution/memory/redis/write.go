@@ -9,7 +9,7 @@ import (
 
 	driver "github.com/redis/go-redis/v9"
 
-	"github.com/qtype-dev/qtype/internal/redisclient"
+	"github.com/qtype-dev/qtype/distribution/redisclient"
 	"github.com/qtype-dev/qtype/internal/storage"
 	"github.com/qtype-dev/qtype/memory/store"
 )

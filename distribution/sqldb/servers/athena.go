@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qtype-dev/qtype/distribution/awssdk"
 	"github.com/qtype-dev/qtype/distribution/sqldb/athena"
 	"github.com/qtype-dev/qtype/distribution/sqldb/remote"
 	"github.com/qtype-dev/qtype/internal/awsauth"
-	"github.com/qtype-dev/qtype/internal/awsauth/awssdk"
 	"github.com/qtype-dev/qtype/internal/sqldb"
 	"github.com/qtype-dev/qtype/internal/sqlquery"
 	"github.com/qtype-dev/qtype/spec"

@@ -5,7 +5,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/qtype-dev/qtype/internal/awsauth/awssdk"
+	"github.com/qtype-dev/qtype/distribution/awssdk"
 	"github.com/qtype-dev/qtype/internal/sqldb"
 	"github.com/qtype-dev/qtype/internal/sqlquery"
 )

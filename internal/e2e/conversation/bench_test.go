@@ -90,7 +90,7 @@ func openBench(b *testing.B, doc document, to http.RoundTripper) *runtime.App {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "app.qtype.yaml")
 	testkit.Must(b, os.WriteFile(path, []byte(doc.yaml(conformance.Endpoint{})), 0o600))
-	app, err := runtimetest.Open(b.Context(), path, runtime.Options{Parts: runtime.CoreParts(), Store: memory.NewInProcess(), Getenv: environment, HTTP: &http.Client{Transport: to}})
+	app, err := runtimetest.Open(b.Context(), path, runtime.Options{Parts: parts(), Store: memory.NewInProcess(), Getenv: environment, HTTP: &http.Client{Transport: to}})
 	testkit.Must(b, err)
 	b.Cleanup(func() { testkit.Must(b, app.Close(context.Background())) })
 	return app
