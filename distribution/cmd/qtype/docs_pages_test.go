@@ -62,7 +62,6 @@ var fence = regexp.MustCompile("(?ms)^```([a-z]+)([^\n]*)\n(.*?)^```$")
 //     localhost:8000,
 //   - skip=REASON is not run, for one of skipReasons.
 func TestDocs_Pages(t *testing.T) {
-	testkit.SkipWithRace(t)
 	pages := guidePages(t)
 	if len(pages) < 70 {
 		t.Errorf("only %d pages", len(pages))

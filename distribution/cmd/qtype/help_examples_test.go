@@ -42,7 +42,6 @@ var exampleFolders = map[string]string{
 // TestHelpExamples runs every example of the help texts, which docs/commands.md has, in a folder with the files
 // that it names, offline.
 func TestHelpExamples(t *testing.T) {
-	testkit.SkipWithRace(t)
 	files, err := filepath.Abs("testdata/examples")
 	testkit.Must(t, err)
 	count := 0

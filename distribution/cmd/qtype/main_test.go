@@ -42,7 +42,6 @@ func (l leakless) Run() int {
 
 // TestScripts runs the scripts that need a part of the distribution.
 func TestScripts(t *testing.T) {
-	testkit.SkipWithRace(t)
 	commandtest.Run(t, func(string) bool { return true })
 }
 

@@ -10,11 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/appstate"
+	"github.com/qtype-dev/qtype/internal/runtimetest"
 	"github.com/qtype-dev/qtype/internal/server"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory/store"
+	"github.com/qtype-dev/qtype/runtime"
 )
 
 // document is an application whose id follows.
@@ -88,7 +89,7 @@ func serve(t testing.TB, id string, open func() (store.Store, error)) *client {
 	t.Helper()
 	s, err := open()
 	testkit.Must(t, err)
-	app, err := qtype.Open(t.Context(), testkit.WriteFile(t, "app.qtype.yaml", "id: "+id+"\n"+document), qtype.WithStore(s))
+	app, err := runtimetest.Open(t.Context(), testkit.WriteFile(t, "app.qtype.yaml", "id: "+id+"\n"+document), runtime.Options{Store: s})
 	testkit.Must(t, err)
 	t.Cleanup(func() { _ = app.Close(context.Background()) })
 	own := server.New(app, server.Options{})

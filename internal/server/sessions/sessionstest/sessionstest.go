@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/internal/runtimetest"
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/server/sessions"
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -57,7 +57,7 @@ type server struct {
 
 func newServer(t testing.TB, store memory.Store, change ...func(*sessions.Options)) *server {
 	t.Helper()
-	app, err := qtype.Open(t.Context(), testkit.WriteFile(t, "app.qtype.yaml", document), qtype.WithStore(store))
+	app, err := runtimetest.Open(t.Context(), testkit.WriteFile(t, "app.qtype.yaml", document), runtime.Options{Store: store})
 	testkit.Must(t, err)
 	s := &server{app: app, store: store, clock: time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)}
 	o := sessions.Options{App: func() sessions.App { return app }, State: app.State, Log: slog.New(slog.NewTextHandler(&s.log, nil)),
