@@ -1,4 +1,4 @@
-module github.com/qtype-dev/qtype/internal/bench/retrieval
+module github.com/qtype-dev/qtype/distribution/bench/retrieval
 
 go 1.26.0
 
