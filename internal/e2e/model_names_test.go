@@ -73,7 +73,7 @@ var withOldNames = []string{
 	"internal/catalogue/", "internal/tokenizer/", "internal/splitter/counter.go", "internal/model/modeltest/conformance/", "internal/model/anthropic/features_test.go", "internal/lsp/feature_test.go",
 	"validate/rules_catalogue", "validate/rules/QT60", "docs/rules.md", "spec/hosted_test.go", "spec/model_api_test.go", "loader/catalogue_test.go", "internal/modelparams/", "internal/model/provider/testdata/usages.jsonl",
 	"internal/model/bedrock/items_test.go", "internal/model/openai/responses_return_test.go", "internal/command/testdata/script/models_checked.txtar",
-	"internal/e2e/testdata/retrieval/", "internal/mcpserver/testdata/original-session.txt", "internal/memoryview/replay/testdata/LangChain4jMemory.java",
+	"distribution/index/parity/testdata/", "internal/mcpserver/testdata/original-session.txt", "internal/memoryview/replay/testdata/LangChain4jMemory.java",
 	"internal/convert/", "distribution/converters/", "distribution/cmd/qtype/testdata/examples/", "distribution/cmd/qtype/testdata/pages/convert/", "distribution/cmd/qtype/testdata/script/convert", "internal/server/ui/dist/",
 }
 

@@ -1,4 +1,4 @@
-package e2e_test
+package parity_test
 
 import (
 	"bytes"
@@ -20,11 +20,12 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/distribution"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-var updateRetrieval = flag.Bool("update-retrieval", false, "rewrite internal/e2e/testdata/retrieval/recorded.json from QType (Python)")
+var updateRetrieval = flag.Bool("update-retrieval", false, "rewrite testdata/retrieval/recorded.json from QType (Python)")
 
 // originalVariable is the environment variable with the path of a Python in which QType
 // (Python) is installed, of more than 1 GB, so that the CI does not have it:
@@ -33,7 +34,7 @@ var updateRetrieval = flag.Bool("update-retrieval", false, "rewrite internal/e2e
 const originalVariable = "QTYPE_ORIGINAL"
 
 const (
-	retrievalFolder   = "internal/e2e/testdata/retrieval"
+	retrievalFolder   = "testdata/retrieval"
 	retrievalRecorded = retrievalFolder + "/recorded.json"
 )
 
@@ -73,7 +74,7 @@ func TestRetrieval_Recorded(t *testing.T) {
 	for name, runs := range retrievalExamples() {
 		t.Run(name, func(t *testing.T) {
 			server, folder := startRetrieval(t)
-			app, err := qtype.Open(t.Context(), filepath.Join(retrievalFolder, name+".qtype.yaml"), qtype.WithEphemeral())
+			app, err := qtype.Open(distribution.With(t.Context()), filepath.Join(retrievalFolder, name+".qtype.yaml"), qtype.WithEphemeral())
 			testkit.Must(t, err)
 			t.Cleanup(func() { _ = app.Close(context.Background()) })
 			results := retrieval{folder: folder, chunks: map[string]string{}}
@@ -117,7 +118,7 @@ func TestRetrieval_Original(t *testing.T) {
 		// Its reader takes the address from HF_ENDPOINT.
 		document = regexp.MustCompile(`(?m)^ *args: \{endpoint: .*\n`).ReplaceAllString(document, "")
 		results := retrieval{folder: folder, chunks: map[string]string{}}
-		for i, rows := range runOriginal(t, python, writeFile(t, document), folder, runs) {
+		for i, rows := range runOriginal(t, python, testkit.WriteFile(t, "app.qtype.yaml", document), folder, runs) {
 			results.add(t, runs[i], rows, false)
 		}
 		results.addChats(server.chats)
