@@ -28,7 +28,7 @@ flows:
     variables: [{id: q, type: text}, {id: a, type: text}]
     inputs: [q]
     outputs: [a]
-    steps: [{type: SQLSource, id: s2, connection: "postgresql://ada@`+at+`/orders", query: "select 'x' as a", outputs: [a]}]
+    steps: [{type: SQLSource, id: s2, connection: "postgresql://ada:s3cret@`+at+`/orders", query: "select 'x' as a", outputs: [a]}]
 `), qtype.WithEphemeral())
 	testkit.Must(t, err)
 	defer func() { _ = app.Close(context.Background()) }()
@@ -39,7 +39,10 @@ flows:
 	testkit.CloseServer(h)
 	testkit.Must(t, s.Shutdown(t.Context()))
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-	for _, private := range []string{"127.0.0.1", at, "orders", "refused"} {
+	if !strings.Contains(log.String(), "postgresql://ada@"+at+"/orders: cannot connect: ") || strings.Contains(log.String(), "s3cret") {
+		t.Errorf("the log is %s", log.String())
+	}
+	for _, private := range []string{"127.0.0.1", at, "orders", "refused", "s3cret"} {
 		if strings.Contains(got, private) {
 			t.Errorf("the caller reads %q in %s", private, got)
 		}
