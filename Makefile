@@ -43,7 +43,7 @@ vet: ## run go vet
 	$(GO) vet ./... ./distribution/...
 
 bench-memory: ## measure memories of SIZES=10,1000 sessions and messages on SQLite, PostgreSQL and Redis
-	QTYPE_SCALE=$${SIZES:-10,1000} $(GO) test -count 1 -timeout 120m -run TestScale -v ./internal/memory/storeurl
+	QTYPE_SCALE=$${SIZES:-10,1000} $(GO) test -count 1 -timeout 120m -run TestScale -v ./distribution/memory/servers
 
 measure-batches: ## compare a run of ROWS=100000 rows in batches with a normal one: output, price, memory; and kill runs KILLS=100 times
 	QTYPE_TEST_BATCH_ROWS=$${ROWS:-100000} QTYPE_TEST_BATCH_KILLS=$${KILLS:-100} QTYPE_TEST_BATCH_KILL_ROWS=$${KILLROWS:-600} $(GO) test -count 1 -timeout 0 -run TestRun_BatchesMeasured -v ./internal/command
@@ -55,8 +55,8 @@ chaos: ## run ROWS=20000 rows while workers, Temporal, the store and networks fa
 	QTYPE_CHAOS=$${ROWS:-20000} $(GO) test -count 1 -timeout 0 -run TestTemporal_Chaos -v ./distribution/cmd/qtype
 
 bench: build ## compare with programs written by hand, run all benchmarks BENCHCOUNT times, measure the start-up time
-	$(GO) build -trimpath -o $(BIN)/bench ./internal/bench
-	$(GO) run ./internal/bench/compare run -qtype $(abspath $(BIN))/qtype -bench $(abspath $(BIN))/bench
+	$(GO) build -trimpath -o $(BIN)/bench ./distribution/bench
+	$(GO) run ./distribution/bench/compare run -qtype $(abspath $(BIN))/qtype -bench $(abspath $(BIN))/bench
 	$(GO) test -run '^$$' -bench . -benchmem -count $(BENCHCOUNT) ./...
 	.ci/startup $(BIN)/qtype
 

@@ -12,7 +12,10 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype"
-	"github.com/qtype-dev/qtype/internal/allparts"
+	"github.com/qtype-dev/qtype/internal/awsauth/awsauthtest"
+	"github.com/qtype-dev/qtype/internal/model/bedrock"
+	"github.com/qtype-dev/qtype/internal/sqldb"
+	"github.com/qtype-dev/qtype/internal/sqlquery"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/runtime"
 )
@@ -53,12 +56,20 @@ func (s *site) set(text string) {
 	s.text = text
 }
 
+// reached are the parts of the core, and some whose access is refused before they are used.
+func reached() runtime.Parts {
+	parts := runtime.CoreParts()
+	parts.Models["aws-bedrock"], parts.AWS = bedrock.Part(), awsauthtest.Builder
+	parts.Databases[sqlquery.PostgreSQL] = sqldb.Driver{}
+	return parts
+}
+
 // runAt reads the document of an address, and runs its first flow on one row. It returns
 // all errors as a text.
 func runAt(t *testing.T, address, q string, opts ...qtype.Option) string {
 	t.Helper()
 	opts = append(opts, qtype.WithEphemeral())
-	app, err := qtype.Open(allparts.With(t.Context()), address, opts...)
+	app, err := qtype.Open(runtime.WithParts(t.Context(), reached()), address, opts...)
 	if err != nil {
 		return err.Error()
 	}

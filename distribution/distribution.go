@@ -10,19 +10,25 @@ package distribution
 import (
 	"context"
 
+	"github.com/qtype-dev/qtype/distribution/awssdk"
 	"github.com/qtype-dev/qtype/distribution/buckets"
+	"github.com/qtype-dev/qtype/distribution/converters"
 	"github.com/qtype-dev/qtype/distribution/hugot"
-	"github.com/qtype-dev/qtype/internal/allparts"
+	indexservers "github.com/qtype-dev/qtype/distribution/index/servers"
+	memoryservers "github.com/qtype-dev/qtype/distribution/memory/servers"
+	"github.com/qtype-dev/qtype/distribution/model/providers"
+	sqlservers "github.com/qtype-dev/qtype/distribution/sqldb/servers"
 	"github.com/qtype-dev/qtype/internal/convert"
-	"github.com/qtype-dev/qtype/internal/convert/systems"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
 // Parts returns the table of all parts that documents name.
 func Parts() runtime.Parts {
-	p := allparts.Parts()
+	p := runtime.Parts{
+		Models: providers.Clients(), Stores: memoryservers.Openers(), Indexes: indexservers.Builders(), Databases: sqlservers.Drivers(),
+		Buckets: buckets.All(), AWS: awssdk.Builder,
+	}
 	p.Models["hugot"] = hugot.Client()
-	p.Buckets = buckets.All()
 	return p
 }
 
@@ -32,4 +38,4 @@ func With(ctx context.Context) context.Context {
 }
 
 // Converters returns the table of all converters.
-func Converters() convert.Converters { return systems.Converters() }
+func Converters() convert.Converters { return converters.Converters() }

@@ -10,10 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/qtype-dev/qtype/internal/memory/postgres"
-	"github.com/qtype-dev/qtype/internal/memory/redis"
 	"github.com/qtype-dev/qtype/internal/memory/sqlite"
-	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
@@ -208,18 +205,6 @@ func TestEviction_NotAPrefix(t *testing.T) {
 		"in process": func(*testing.T) memory.Store { return memory.NewInProcess() },
 		"sqlite": func(t *testing.T) memory.Store {
 			return must2[memory.Store](sqlite.Open(filepath.Join(testkit.FolderInRAM(t), "memory.db")))(t)
-		},
-		"postgres": func(t *testing.T) memory.Store {
-			server, err := servertest.Postgres()
-			servertest.Need(t, err)
-			t.Cleanup(func() { _ = server.Close() })
-			return must2[memory.Store](postgres.Open(server.URL()))(t)
-		},
-		"redis": func(t *testing.T) memory.Store {
-			server, err := servertest.Redis()
-			servertest.Need(t, err)
-			t.Cleanup(func() { _ = server.Close() })
-			return must2[memory.Store](redis.Open("redis://" + server.Address() + "/0"))(t)
 		},
 	}
 	for name, open := range stores {

@@ -73,7 +73,7 @@ func (a *App) WhyAtOnce(m spec.ModelEntity) (has bool, why string) {
 
 func (a *App) providerOptions(m *spec.Model) provider.Options {
 	return provider.Options{
-		Getenv: a.opts.Getenv, Key: a.opts.DocumentEnv, HTTP: a.opts.HTTP, Calls: connections(a.spec), Secret: a.secret, Policy: a.opts.Policy, Clients: a.opts.Parts.Models, Warn: a.opts.Warn, Forms: &a.models.forms, Traffic: &a.models.traffic, Flex: a.opts.Flex, Batches: a.opts.Parts.inBatches, IsBatched: a.opts.Parts.isBatched, Window: a.opts.Parts.window, Buckets: a.opts.Parts.Buckets,
+		Getenv: a.opts.Getenv, Key: a.opts.DocumentEnv, HTTP: a.opts.HTTP, Calls: connections(a.spec), Secret: a.secret, Policy: a.opts.Policy, Clients: a.opts.Parts.Models, AWS: a.opts.Parts.AWS, Warn: a.opts.Warn, Forms: &a.models.forms, Traffic: &a.models.traffic, Flex: a.opts.Flex, Batches: a.opts.Parts.inBatches, IsBatched: a.opts.Parts.isBatched, Window: a.opts.Parts.window, Buckets: a.opts.Parts.Buckets,
 		Wrap:         func(c model.Chat) model.Chat { return observeChat(c, m) },
 		WrapEmbedder: func(e model.Embedder) model.Embedder { return observeEmbedder(e, m) },
 	}

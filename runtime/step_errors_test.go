@@ -16,7 +16,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/qtype-dev/qtype/internal/awsauth/awssdk"
+	"github.com/qtype-dev/qtype/internal/awsauth/awsauthtest"
 	"github.com/qtype-dev/qtype/internal/runtimetest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/runtime"
@@ -161,7 +161,7 @@ func openCase(t *testing.T, document string) *runtime.App {
 	t.Helper()
 	path := testkit.WriteFile(t, "app.qtype.yaml", document)
 	parts := runtime.CoreParts()
-	parts.AWS = awssdk.Builder
+	parts.AWS = awsauthtest.Builder
 	app, err := runtimetest.Open(t.Context(), path, runtime.Options{Parts: parts})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, document)

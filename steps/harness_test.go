@@ -8,21 +8,16 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/testkit/valuetest"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 	"github.com/qtype-dev/qtype/steps"
 )
 
-var postgres = servertest.Shared{Start: func() (*servertest.Server, error) { return servertest.Postgres("-c", "fsync=off") }}
-
 // The clock of regexp2 stops a second after its last regular expression.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(postgres.Around(mariadb.Around(m)), goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
 }
-
-func postgresURL(t testing.TB) string { return postgres.Get(t).URL() }
 
 // layout lists the variables of a flow in the order of their slots.
 type layout []*spec.Variable

@@ -2,20 +2,15 @@ package steps_test
 
 import (
 	"database/sql"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/sqldb"
-	sqlservers "github.com/qtype-dev/qtype/internal/sqldb/servers"
 	"github.com/qtype-dev/qtype/internal/testkit/valuetest"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/steps"
 )
-
-var mariadb = servertest.Shared{Start: func() (*servertest.Server, error) { return servertest.MariaDB() }}
 
 // orders is a table of an SQLite file.
 func orders(t testing.TB) string {
@@ -46,7 +41,7 @@ func selecting(t testing.TB, l layout, address, query string, inputs, outputs []
 	t.Helper()
 	s := &spec.SQLSource{StepBase: l.base("ask", inputs, outputs), Query: query, Connection: spec.NewSecret(address)}
 	return steps.Build(s, &steps.Env{Slots: l, Database: func(s *spec.SQLSource) (*sqldb.Source, error) {
-		source, err := sqldb.Open(sqldb.WithDrivers(t.Context(), sqlservers.Drivers()), s.Connection.Reveal(), s.Query, sqldb.Access{})
+		source, err := sqldb.Open(t.Context(), s.Connection.Reveal(), s.Query, sqldb.Access{})
 		if err == nil {
 			t.Cleanup(func() { _ = source.Close() })
 		}
@@ -112,26 +107,5 @@ func TestSQLSource_BuildErrors(t *testing.T) {
 	if _, err := selecting(t, l, "oracle://u:secr3t@h/db", "SELECT 1", nil, []string{"age"}); err == nil || !strings.Contains(err.Error(), `"oracle"`) ||
 		strings.Contains(err.Error(), "secr3t") {
 		t.Errorf("oracle: %v", err)
-	}
-}
-
-// Values of database servers are converted like those of SQLite.
-func TestSQLSource_Servers(t *testing.T) {
-	l := declare(t, nil, "ids: list[int]", "no: text", "total: float", "paid: boolean", "placed: date", "at: datetime", "tags: list[text]", "id: int", "raw: bytes")
-	outputs := []string{"no", "total", "paid", "placed", "at", "tags", "id", "raw"}
-	want := `{"ids":[7,8],"no":"12.50","total":12.5,"paid":true,"placed":"2024-02-29","at":"2024-02-29T12:30:00","tags":["a","b"],"id":%s,"raw":{"base64":"AP8="}}`
-	server := mariadb.Get(t)
-	for address, query := range map[string]string{
-		postgresURL(t): `SELECT 12.50::numeric AS no, 12.50::numeric AS total, true AS paid, DATE '2024-02-29' AS placed,
-			TIMESTAMP '2024-02-29 12:30' AS at, ARRAY['a','b'] AS tags, i AS id, '\x00ff'::bytea AS raw FROM generate_series(1, 9) i WHERE i = ANY(:ids) ORDER BY i`,
-		"mariadb://shop:" + servertest.Password + "@" + server.Address() + "/shop": `SELECT CAST(12.5 AS DECIMAL(5,2)) AS no, CAST(12.5 AS DECIMAL(5,2)) AS total, 1=1 AS paid,
-			DATE '2024-02-29' AS placed, TIMESTAMP '2024-02-29 12:30:00' AS at, JSON_ARRAY('a','b') AS tags, seq AS id, x'00ff' AS raw FROM seq_1_to_9 WHERE JSON_CONTAINS(:ids, seq) ORDER BY seq`,
-	} {
-		r, err := selecting(t, l, address, query, []string{"ids"}, outputs)
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		expect(t, strings.SplitN(address, ":", 2)[0], drive(t, l, r, l.row(map[string]any{"ids": []any{int64(7), int64(8)}})), fmt.Sprintf(want, "7"), fmt.Sprintf(want, "8"))
 	}
 }

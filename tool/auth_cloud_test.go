@@ -1,62 +1,23 @@
 package tool_test
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
-
-	"github.com/qtype-dev/qtype/internal/awsauth/awssdk"
+	"github.com/qtype-dev/qtype/internal/awsauth/awsauthtest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/tool"
 )
 
-// verifyAWS writes the service that a request is signed for if the signature is right.
-func verifyAWS(w http.ResponseWriter, r *http.Request) {
-	got := r.Header.Get("Authorization")
-	body, _ := io.ReadAll(r.Body)
-	signed := httptest.NewRequestWithContext(r.Context(), r.Method, "http://"+r.Host+r.URL.RequestURI(), strings.NewReader(string(body)))
-	for _, name := range strings.Split(between(got, "SignedHeaders=", ","), ";") {
-		if name != "host" && name != "content-length" {
-			signed.Header[http.CanonicalHeaderKey(name)] = r.Header.Values(name)
-		}
-	}
-	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
-	scope := strings.Split(between(got, "Credential=", ","), "/")
-	if err != nil || len(scope) != 5 {
-		http.Error(w, "not signed", http.StatusForbidden)
-		return
-	}
-	sum := sha256.Sum256(body)
-	keys := aws.Credentials{AccessKeyID: scope[0], SecretAccessKey: "key"}
-	if err := v4.NewSigner().SignHTTP(r.Context(), keys, signed, hex.EncodeToString(sum[:]), scope[3], scope[2], at); err != nil || signed.Header.Get("Authorization") != got {
-		http.Error(w, "the signature does not match", http.StatusForbidden)
-		return
-	}
-	_, _ = fmt.Fprintf(w, "%s %s %s", scope[2], scope[3], body)
-}
-
-func between(s, from, to string) string {
-	_, s, _ = strings.Cut(s, from)
-	s, _, _ = strings.Cut(s, to)
-	return s
-}
-
 // TestAuth_Clouds: calls carry the signature or the token of a cloud's identity.
 func TestAuth_Clouds(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case r.URL.Path == "/aws":
-			verifyAWS(w, r)
 		case r.URL.Path == "/google/token":
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, `{"access_token":"google","expires_in":3599,"token_type":"Bearer"}`)
@@ -75,8 +36,8 @@ func TestAuth_Clouds(t *testing.T) {
 		auth                 spec.Auth
 		path, audience, want string
 	}{
-		{keys, "/aws", "", `eu-west-1 execute-api {"text":"ü"}`},
-		{keys, "/aws", "es", `eu-west-1 es {"text":"ü"}`},
+		{keys, "/x", "", "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20261130/eu-west-1/execute-api/aws4_request"},
+		{keys, "/x", "es", "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20261130/eu-west-1/es/aws4_request"},
 		{&spec.VertexAuth{}, "/x", "", "Bearer google"},
 		{azure, "/x", "", "Bearer azure " + s.URL + "/.default"},
 		{azure, "/x", "api://shop", "Bearer azure api://shop/.default"},
@@ -84,7 +45,7 @@ func TestAuth_Clouds(t *testing.T) {
 		declared := &spec.APITool{Endpoint: s.URL + c.path, Method: http.MethodPost, BodyFormat: "json", Auth: spec.Ref[spec.Auth]{ID: "a", To: c.auth}, AuthAudience: c.audience, AllowPrivate: true}
 		declared.ID, declared.Name = "call", "call"
 		declared.Inputs = []*spec.Variable{{ID: "text", Type: spec.Type{Name: "text"}}}
-		called, err := tool.NewAPI(declared, tool.Options{AWS: awssdk.Builder, Getenv: func(name string) string { return env[name] }})
+		called, err := tool.NewAPI(declared, tool.Options{AWS: awsauthtest.Builder, Getenv: func(name string) string { return env[name] }})
 		testkit.Must(t, err)
 		got, err := called.Call(t.Context(), map[string]any{"text": "ü"})
 		if err != nil || fmt.Sprint(got) != c.want {
@@ -102,7 +63,7 @@ func TestAuth_CloudErrors(t *testing.T) {
 	} {
 		d := &spec.APITool{Endpoint: "https://api.example/x", Auth: spec.Ref[spec.Auth]{ID: "a", To: auth}}
 		d.ID, d.Name = "f", "f"
-		if _, err := tool.NewAPI(d, tool.Options{AWS: awssdk.Builder, Getenv: func(string) string { return "" }}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := tool.NewAPI(d, tool.Options{AWS: awsauthtest.Builder, Getenv: func(string) string { return "" }}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

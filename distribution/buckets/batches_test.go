@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype"
+	"github.com/qtype-dev/qtype/distribution"
 	"github.com/qtype-dev/qtype/distribution/buckets"
-	"github.com/qtype-dev/qtype/internal/allparts"
 	"github.com/qtype-dev/qtype/internal/batch"
 	"github.com/qtype-dev/qtype/internal/model/modeltest/batchtest"
 	"github.com/qtype-dev/qtype/internal/remotefs"
@@ -77,8 +77,7 @@ func runInBucket(t *testing.T, auth, model string) {
 	}
 	sent := waves.New("out.jsonl" + waves.Suffix)
 	sent.Poll = func(int) time.Duration { return time.Millisecond }
-	parts := allparts.Parts()
-	parts.Buckets = buckets.All()
+	parts := distribution.Parts()
 	app, err := qtype.Open(runtime.WithParts(waves.With(t.Context(), sent), parts), "app.qtype.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -1,8 +1,9 @@
 // Package awsauth has what clients of AWS services need: the signatures of an identity, by Signature Version 4, and the
-// addresses of services. Its package awssdk, a part of the distribution, makes the signatures.
+// addresses of services. Package awssdk of the distribution makes the signatures.
 package awsauth
 
 import (
+	"context"
 	"net/http"
 	"os"
 	"strings"
@@ -21,11 +22,15 @@ type Options struct {
 
 // Signer signs requests with an identity. It is safe for concurrent use.
 type Signer interface {
+	// Name returns what the credentials are, for messages.
+	Name() string
 	// Region returns the region of the identity.
 	Region() (string, error)
 	// Sign adds the signature for a service to a request with this body. All headers that the
 	// service must be able to trust have to be set before.
 	Sign(req *http.Request, body []byte, service string) error
+	// Keys returns the access key of the identity, for clients that sign themselves.
+	Keys(ctx context.Context) (id, secret, token string, err error)
 }
 
 // Builder makes the Signer of an identity, without a call of a server. Nil is the Builder of a program without the part.

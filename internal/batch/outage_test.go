@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype"
-	"github.com/qtype-dev/qtype/internal/allparts"
 	"github.com/qtype-dev/qtype/internal/batch"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -49,7 +48,7 @@ func provider(t *testing.T, isAway func(n int64, question string) bool) string {
 // ask runs rows from file to file in the working directory.
 func ask(t *testing.T, outage time.Duration, resume bool) (errs string, err error) {
 	t.Helper()
-	app, err := qtype.Open(allparts.With(t.Context()), "app.qtype.yaml")
+	app, err := qtype.Open(t.Context(), "app.qtype.yaml")
 	testkit.Must(t, err)
 	defer app.Close(context.Background())
 	var stdout, stderr strings.Builder

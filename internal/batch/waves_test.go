@@ -21,8 +21,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/qtype-dev/qtype"
-	"github.com/qtype-dev/qtype/internal/allparts"
+	"github.com/qtype-dev/qtype/internal/awsauth/awsauthtest"
 	"github.com/qtype-dev/qtype/internal/batch"
+	"github.com/qtype-dev/qtype/internal/model/bedrock"
 	"github.com/qtype-dev/qtype/internal/model/modeltest/batchtest"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -120,7 +121,8 @@ func wavesRunUntil(ctx context.Context, t *testing.T, document, url string, work
 	if cfg.Flex {
 		opts = append(opts, qtype.WithFlex())
 	}
-	parts := allparts.Parts()
+	parts := runtime.CoreParts()
+	parts.Models["aws-bedrock"], parts.AWS = bedrock.Part(), awsauthtest.Builder
 	parts.Buckets = batchtest.Buckets(url)
 	app, err := qtype.Open(runtime.WithParts(waves.With(t.Context(), sent), parts), "app.qtype.yaml", opts...)
 	testkit.Must(t, err)

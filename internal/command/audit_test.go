@@ -100,7 +100,7 @@ func TestAuditLog_Commands(t *testing.T) {
 
 	var out bytes.Buffer
 	s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader("refund it\n"), Out: &out, Err: &out}}
-	if code := execute(t.Context(), s, []string{"chat", "refunds.qtype.yaml", "--session", "c", "--approve", "refund"}); code != cli.ExitDone {
+	if code := Execute(t.Context(), Core(), s, []string{"chat", "refunds.qtype.yaml", "--session", "c", "--approve", "refund"}); code != cli.ExitDone {
 		t.Error(out.String())
 	}
 	if all := auditRecords(t, "b.jsonl"); len(all) != 3 || all[0].Decision != tool.AuditApproved || all[0].Session != "c" {
@@ -113,7 +113,7 @@ func TestAuditLog_Refused(t *testing.T) {
 	inFolder(t, map[string]string{"refunds.qtype.yaml": audited})
 	var out bytes.Buffer
 	s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &out, Err: &out}}
-	code := execute(t.Context(), s, []string{"run", "refunds.qtype.yaml", "-f", "direct", "-i", `{"order": 7}`, "--audit-log", "none/a.jsonl"})
+	code := Execute(t.Context(), Core(), s, []string{"run", "refunds.qtype.yaml", "-f", "direct", "-i", `{"order": 7}`, "--audit-log", "none/a.jsonl"})
 	if code != cli.ExitFailed || !strings.Contains(out.String(), "error: the audit log cannot be written: open none/a.jsonl: no such file") {
 		t.Errorf("exit status %d: %s", code, out.String())
 	}

@@ -152,7 +152,7 @@ func TestClean_Confirmation(t *testing.T) {
 	clean := func(terminals bool, answer string, args ...string) (string, int) {
 		var text bytes.Buffer
 		s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(answer), Out: &text, Err: &text, InTerminal: terminals}}
-		code := execute(t.Context(), s, append([]string{"clean", "stored.qtype.yaml"}, args...))
+		code := Execute(t.Context(), Core(), s, append([]string{"clean", "stored.qtype.yaml"}, args...))
 		return text.String(), code
 	}
 	for _, c := range []struct {
@@ -188,7 +188,7 @@ func TestClean_Text(t *testing.T) {
 	for want, args := range map[string][]string{"did you mean \"caches\"?": {"cache"}, "--older-than cannot be \"soon\": expected a duration such as 12h or 30d": {"--older-than", "soon"}} {
 		var text bytes.Buffer
 		s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &text, Err: &text}}
-		if code := execute(t.Context(), s, append([]string{"clean", "stored.qtype.yaml"}, args...)); code != cli.ExitUsage || !strings.Contains(text.String(), want) {
+		if code := Execute(t.Context(), Core(), s, append([]string{"clean", "stored.qtype.yaml"}, args...)); code != cli.ExitUsage || !strings.Contains(text.String(), want) {
 			t.Errorf("%q: exit status %d: %s", args, code, text.String())
 		}
 	}

@@ -17,6 +17,18 @@ import (
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
+// exporting is an application with one message in and out.
+const exporting = `id: app
+models: [{type: Model, id: practice, provider: mock}]
+flows:
+  - id: answer
+    interface: {type: Conversational}
+    variables: [{id: message, type: ChatMessage}, {id: label, type: ChatMessage}]
+    inputs: [message]
+    outputs: [label]
+    steps: [{type: LLMInference, id: draft, model: practice, inputs: [message], outputs: [label]}]
+`
+
 // exportArgs write two files, which have temporary names until the end of the run.
 var exportArgs = []string{"run", "app.qtype.yaml", "-I", "-", "-o", "out.csv", "--errors", "failed.csv"}
 
@@ -73,8 +85,7 @@ func temporaryFiles(t *testing.T, folder string) []string {
 // TestRun_SecondInterrupt: the second Ctrl-C ends a run that does not react to the first
 // one, and leaves no temporary file.
 func TestRun_SecondInterrupt(t *testing.T) {
-	folder := t.TempDir()
-	testkit.Must(t, os.CopyFS(folder, os.DirFS("testdata/examples")))
+	folder := filepath.Dir(testkit.WriteFile(t, "app.qtype.yaml", exporting))
 	b := startBlockedRun(t, folder)
 	for ended := false; !ended; {
 		_ = b.Process.Signal(os.Interrupt) // the second one may come before the first is handled
@@ -95,8 +106,7 @@ func TestRun_SecondInterrupt(t *testing.T) {
 // TestRun_AbandonedFiles: temporary files are private, and a run removes those of a killed run,
 // but not those of one that still writes them.
 func TestRun_AbandonedFiles(t *testing.T) {
-	folder := t.TempDir()
-	testkit.Must(t, os.CopyFS(folder, os.DirFS("testdata/examples")))
+	folder := filepath.Dir(testkit.WriteFile(t, "app.qtype.yaml", exporting))
 	killed, live := startBlockedRun(t, folder), startBlockedRun(t, folder)
 	testkit.Must(t, killed.Process.Kill())
 	<-killed.ended

@@ -153,7 +153,7 @@ func TestLogin(t *testing.T) {
 	command := func(found func(string), args ...string) (code int, out, errs string) {
 		var stdout bytes.Buffer
 		stderr := &addressWriter{found: found}
-		code = execute(t.Context(), &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &stdout, Err: stderr}}, args)
+		code = Execute(t.Context(), Core(), &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &stdout, Err: stderr}}, args)
 		return code, stdout.String(), stderr.String()
 	}
 	run := func(flow string) (int, string, string) { return command(nil, "run", "books.qtype.yaml", "-f", flow) }

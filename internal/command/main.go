@@ -40,9 +40,9 @@ func Main(p Parts) int {
 	defer supervisor.Close()
 	ctx, stop := cli.WithSignals(context.Background())
 	defer stop()
-	ctx = p.context(subprocess.With(ctx, supervisor))
+	ctx = subprocess.With(ctx, supervisor)
 	s := &cli.Streams{Streams: terminal.Standard(), Supervisor: supervisor}
-	return execute(ctx, s, os.Args[1:])
+	return Execute(ctx, p, s, os.Args[1:])
 }
 
 // ballast is the memory of gcBallast. It is part of the command tree, which exists as long as the command runs.
@@ -66,8 +66,9 @@ func (b *ballast) tuneGC(c *cobra.Command, _ []string) {
 // exitSuspended is the exit status of a run that waits for approvals or batches.
 const exitSuspended = 3
 
-// execute runs one command line.
-func execute(ctx context.Context, s *cli.Streams, args []string) int {
+// Execute runs one command line in a program of these parts and returns its exit status.
+func Execute(ctx context.Context, p Parts, s *cli.Streams, args []string) int {
+	ctx = p.context(ctx)
 	s.Advice = clienttool.Advice
 	err := program().Execute(ctx, s, args)
 	if errors.Is(err, errSuspended) || errors.Is(err, errDetached) {

@@ -3,40 +3,28 @@ package command
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
 
-	"github.com/qtype-dev/qtype/internal/allparts"
 	"github.com/qtype-dev/qtype/internal/cli"
-	"github.com/qtype-dev/qtype/internal/convert/systems"
-	memoryservers "github.com/qtype-dev/qtype/internal/memory/servers"
-	"github.com/qtype-dev/qtype/internal/servertest"
+	"github.com/qtype-dev/qtype/internal/command/commandtest"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
-	memoryservers.Quiet()
-	testscript.Main(leakless{m}, map[string]func(){"qtype": func() { os.Exit(Main(allParts())) }, "measured": measured})
+	testscript.Main(leakless{m}, map[string]func(){"qtype": func() { os.Exit(Main(Core())) }, "measured": measured})
 }
-
-// allParts returns the parts of this module, of which the core has some.
-func allParts() Parts { return Parts{Parts: allparts.Parts(), Converters: systems.Converters()} }
 
 // leakless runs the tests and fails if a goroutine outlives them.
 type leakless struct{ tests *testing.M }
@@ -62,123 +50,20 @@ var concurrent = []string{
 
 // TestScripts runs the commands of the scripts that are concurrent.
 func TestScripts(t *testing.T) {
-	runScripts(t, func(name string) bool { return slices.Contains(concurrent, name) })
+	commandtest.Run(t, func(name string) bool { return slices.Contains(concurrent, name) })
 }
 
 // TestScripts_Sequential runs the commands of all other scripts.
 func TestScripts_Sequential(t *testing.T) {
 	testkit.SkipWithRace(t)
-	runScripts(t, func(name string) bool { return !slices.Contains(concurrent, name) })
-}
-
-// runScripts runs the scripts of testdata/script that are chosen by their name without
-// .txtar. $MODEL is the URL of a chat server, $MODEL/<status> of one that returns that HTTP
-// status, 429 only once; nothing listens at $CLOSED; $SITE serves the script's directory.
-func runScripts(t *testing.T, chosen func(name string) bool) {
-	t.Helper()
-	files, err := filepath.Glob("testdata/script/*.txtar")
-	testkit.Must(t, err)
-	files = slices.DeleteFunc(files, func(file string) bool { return !chosen(strings.TrimSuffix(filepath.Base(file), ".txtar")) })
-	server := httptest.NewServer(modelServer())
-	t.Cleanup(server.Close)
-	closed := "http://" + servertest.Refused(t)
-	testscript.Run(t, testscript.Params{
-		Files: files,
-		Setup: func(env *testscript.Env) error {
-			env.Setenv("MODEL", server.URL)
-			env.Setenv("CLOSED", closed)
-			site := httptest.NewServer(http.FileServer(http.Dir(env.WorkDir)))
-			env.Defer(site.Close)
-			env.Setenv("SITE", site.URL)
-			env.Setenv("NO_PROXY", "*")
-			env.Setenv("XDG_STATE_HOME", env.WorkDir+"/.state")
-			env.Setenv("SOURCE_DATE_EPOCH", testkit.Day)
-			env.Setenv("GORACE", os.Getenv("GORACE")) // how long programs with the race detector wait at their end
-			return os.WriteFile(env.WorkDir+"/app.qtype.yaml", []byte(inbox), 0o600)
-		},
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"status": status, "sqlite": sqlite},
-		Condition:           func(cond string) (bool, error) { return cond == "root" && os.Geteuid() == 0, nil },
-		RequireExplicitExec: true,
-	})
-}
-
-// status runs a command that must have an exit status: status 2 qtype …
-func status(ts *testscript.TestScript, _ bool, args []string) {
-	err := ts.Exec(args[1], args[2:]...)
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || fmt.Sprint(exit.ExitCode()) != args[0] {
-		ts.Fatalf("%v ended with %v, want exit status %s", args[1:], err, args[0])
-	}
-}
-
-// inbox is the application that most scripts run.
-const inbox = `id: inbox
-memories:
-  - id: chat_memory
-    token_limit: 500
-    chat_history_token_ratio: 0.5
-    token_flush_size: 50
-models:
-  - type: Model
-    id: assistant
-    provider: openai
-    model_id: gpt-5.4-mini # by chat completions, with an exact tokenizer
-    offline: practice
-    retry: {max_attempts: 3, initial_delay: 1ms}
-  - type: Model
-    id: practice
-    provider: mock
-    rules:
-      - {match: 'break', error: it broke}
-      - {match: '(?s)(.*)', text: 'You sent: $1'}
-flows:
-  - id: answer
-    variables:
-      - {id: message, type: ChatMessage}
-      - {id: reply, type: ChatMessage}
-    inputs: [message]
-    outputs: [reply]
-    steps:
-      - {type: LLMInference, id: draft, model: assistant, memory: chat_memory, inputs: [message], outputs: [reply]}
-  - id: sum
-    variables:
-      - {id: name, type: text}
-      - {id: age, type: int}
-      - {id: tags, type: 'list[text]?'}
-    inputs: [name, age, tags]
-    outputs: [name, age, tags]
-    steps:
-      - {type: Echo, id: repeat, inputs: [name, age, tags], outputs: [name, age, tags]}
-`
-
-// modelServer speaks OpenAI's wire format.
-func modelServer() http.Handler {
-	var calls atomic.Int64
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var req struct {
-			Messages []struct{ Role, Content string }
-		}
-		if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		var status int
-		if _, err := fmt.Sscanf(r.URL.Path, "/%d/", &status); err == nil && (status != 429 || calls.Add(1) == 1) {
-			w.WriteHeader(status)
-			fmt.Fprint(w, `{"error": {"message": "no luck today"}}`)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": "%d heard"}}],
-			"usage": {"prompt_tokens": 1200, "completion_tokens": 34}}`, len(req.Messages))
-	})
+	commandtest.Run(t, func(name string) bool { return !slices.Contains(concurrent, name) })
 }
 
 // onTerminal runs a command line as if both streams were a terminal without color.
 func onTerminal(ctx context.Context, width int, args ...string) (code int, out, err string) {
 	var stdout, stderr bytes.Buffer
 	s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr, OutTerminal: true, Width: width}}
-	code = execute(allParts().context(ctx), s, args)
+	code = Execute(ctx, Core(), s, args)
 	return code, stdout.String(), stderr.String()
 }
 
@@ -188,7 +73,7 @@ func inFolder(t *testing.T, files map[string]string) {
 	t.Chdir(t.TempDir())
 	t.Setenv("OPENAI_API_KEY", "")
 	t.Setenv("OPENAI_BASE_URL", "")
-	files["app.qtype.yaml"] = inbox
+	files["app.qtype.yaml"] = commandtest.Inbox
 	for name, text := range files {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -254,7 +139,7 @@ func TestRun_ProgressBars(t *testing.T) {
 		if calls++; calls == 2 {
 			<-second
 		}
-		modelServer().ServeHTTP(w, r)
+		commandtest.ModelServer().ServeHTTP(w, r)
 	}))
 	defer server.Close()
 	inFolder(t, map[string]string{"m.csv": "message\na\nb\nc\n"})
@@ -265,7 +150,7 @@ func TestRun_ProgressBars(t *testing.T) {
 		close(second)
 	}()
 	s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: io.Discard, Err: drawn, ErrTerminal: true, Width: 80}}
-	if code := execute(t.Context(), s, []string{"run", "app.qtype.yaml", "-I", "m.csv", "--session", "s", "--ephemeral"}); code != cli.ExitDone {
+	if code := Execute(t.Context(), Core(), s, []string{"run", "app.qtype.yaml", "-I", "m.csv", "--session", "s", "--ephemeral"}); code != cli.ExitDone {
 		t.Errorf("status %d:\n%s", code, drawn.text)
 	}
 	if !strings.Contains(string(drawn.text), "3 rows: 3 done in ") {
@@ -289,4 +174,15 @@ func (w *watched) Write(p []byte) (int, error) {
 		close(w.seen)
 	}
 	return len(p), nil
+}
+
+// call runs a command line in this process and returns its standard output.
+func call(t *testing.T, args ...string) (out string, code int) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code = Execute(context.Background(), Core(), &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr}}, args)
+	if code == cli.ExitUsage || code == cli.ExitFailed && args[0] == "run" {
+		t.Logf("%v: %s", args, stderr.String())
+	}
+	return stdout.String(), code
 }

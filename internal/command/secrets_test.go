@@ -212,7 +212,7 @@ func checkCommand(t *testing.T, in string, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
 	s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(in), Out: &out, Err: &out}}
-	execute(t.Context(), s, args)
+	Execute(t.Context(), Core(), s, args)
 	if found := leaks(out.String()); len(found) > 0 {
 		t.Errorf("%s: the output has secrets: %s\n%s", strings.Join(args, " "), strings.Join(found, ", "), out.String())
 	}

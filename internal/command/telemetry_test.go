@@ -13,12 +13,13 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/qtype-dev/qtype/internal/cli"
+	"github.com/qtype-dev/qtype/internal/command/commandtest"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/terminal"
 )
 
 // traced is an application that sends traces to ENDPOINT.
-var traced = strings.Replace(inbox, "- id: answer\n", "- id: answer\n    interface: {type: Conversational}\n", 1) + `telemetry: {id: traces, provider: OTLP, endpoint: "ENDPOINT"}
+var traced = strings.Replace(commandtest.Inbox, "- id: answer\n", "- id: answer\n    interface: {type: Conversational}\n", 1) + `telemetry: {id: traces, provider: OTLP, endpoint: "ENDPOINT"}
 `
 
 // names returns the names of the spans that a server receives.
@@ -58,7 +59,7 @@ func TestTraces_RunAndChat(t *testing.T) {
 			if command == "run" {
 				args = append(args, "-i", "one")
 			}
-			if code := execute(t.Context(), s, args); code != cli.ExitDone || strings.Contains(errs.String(), "telemetry") {
+			if code := Execute(t.Context(), Core(), s, args); code != cli.ExitDone || strings.Contains(errs.String(), "telemetry") {
 				t.Errorf("status %d: %s", code, errs.String())
 			}
 			count := map[string]int{}
@@ -84,7 +85,7 @@ func TestTraces_Unavailable(t *testing.T) {
 		inFolder(t, map[string]string{"traced.qtype.yaml": declared})
 		var out, errs bytes.Buffer
 		s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}}
-		code := execute(t.Context(), s, []string{"run", "traced.qtype.yaml", "-i", "one", "--ephemeral"})
+		code := Execute(t.Context(), Core(), s, []string{"run", "traced.qtype.yaml", "-i", "one", "--ephemeral"})
 		if code != cli.ExitDone || strings.Count(errs.String(), "warning: telemetry") != 1 || !strings.Contains(errs.String(), want) {
 			t.Errorf("status %d: %s", code, errs.String())
 		}

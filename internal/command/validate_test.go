@@ -39,7 +39,7 @@ func TestValidate_Watch(t *testing.T) {
 			cancel()
 		}()
 		s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: out, Err: out, Width: 80}}
-		if code := execute(ctx, s, []string{"validate", "--watch", "a.yaml"}); code != c.code {
+		if code := Execute(ctx, Core(), s, []string{"validate", "--watch", "a.yaml"}); code != c.code {
 			t.Errorf("status %d, want %d:\n%s", code, c.code, out.first.text)
 		}
 	}

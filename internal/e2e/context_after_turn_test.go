@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype"
-	"github.com/qtype-dev/qtype/internal/allparts"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/steps"
@@ -65,7 +64,7 @@ func afterTurnApp(t *testing.T, w *contextServer, embeddings *slowEmbeddings, pa
 	text := fmt.Sprintf(contextApp, w.URL, "{type: retrieval, embedding_model: finder, top_k: 2}",
 		fmt.Sprintf(`provider: openai, model_id: slow-1, dimensions: 4, base_url: "%s/v1"`, embeddings.URL))
 	text = strings.Replace(text, "{id: chats, ", fmt.Sprintf("{id: chats, store: %q, ", "sqlite:"+filepath.ToSlash(path)), 1)
-	app, err := qtype.Open(allparts.With(t.Context()), writeFile(t, text))
+	app, err := qtype.Open(t.Context(), writeFile(t, text))
 	testkit.Must(t, err)
 	t.Cleanup(func() { _ = app.Close(context.Background()) })
 	return app

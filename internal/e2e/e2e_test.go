@@ -20,7 +20,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype"
-	"github.com/qtype-dev/qtype/internal/allparts"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
@@ -143,7 +142,7 @@ func writeFile(t *testing.T, text string) string {
 // openApp opens a document with memories in RAM; the test closes it at its end.
 func openApp(t *testing.T, text string, opts ...qtype.Option) *runtime.App {
 	t.Helper()
-	app, err := qtype.Open(allparts.With(t.Context()), writeFile(t, text), append(opts, qtype.WithEphemeral())...)
+	app, err := qtype.Open(t.Context(), writeFile(t, text), append(opts, qtype.WithEphemeral())...)
 	if err != nil {
 		t.Fatal(err)
 	}

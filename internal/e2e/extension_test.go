@@ -100,13 +100,13 @@ func TestExtension_Provider(t *testing.T) {
 			t.Errorf("go test %s: %v, want %q in\n%s", pkg, err, want, out)
 		}
 	}
-	expectFailure("./internal/model/provider", "deepseek: client kind 1, but builder: false")
+	expectFailure("./distribution/model/providers", "deepseek: client kind 1, but builder: false")
 	c.insert("internal/model/provider/builders.go", "\t\t\"google-ai\":", "\t\t\"deepseek\":  {Chat: plain(openai.New)},\n")
-	expectFailure("./internal/model/provider", "docs/models.md is out of date")
+	expectFailure("./distribution/model/providers", "docs/models.md is out of date")
 	expectFailure("./internal/schemagen", "schema.json")
-	c.mustRun("go", "test", "./internal/model/provider", "-run", "TestDocs", "-update")
+	c.mustRun("go", "test", "./distribution/model/providers", "-run", "TestDocs", "-update")
 	c.mustRun("go", "generate", "./internal/schemagen")
-	c.mustRun("go", "test", "./internal/model/provider", "./internal/schemagen")
+	c.mustRun("go", "test", "./distribution/model/providers", "./internal/schemagen")
 
 	c.write("app/shop.qtype.yaml", `id: shop
 models:

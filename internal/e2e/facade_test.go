@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype"
-	"github.com/qtype-dev/qtype/internal/allparts"
 	"github.com/qtype-dev/qtype/spec/diag"
 )
 
@@ -80,13 +79,6 @@ func TestFacade_Convert(t *testing.T) {
 	options := qtype.ConvertOptions{Kind: qtype.ConvertXFlow, Path: "w.json", From: strings.NewReader(workflow)}
 	if text, list := qtype.Convert(t.Context(), options); text != "" || !strings.Contains(list.Error(), "the distribution has it") {
 		t.Errorf("the core converts xFlow: %v\n%s", list, text)
-	}
-	text, list := qtype.Convert(allparts.With(t.Context()), options)
-	if list.Errors() > 0 || !strings.Contains(text, "flows:") {
-		t.Errorf("%v\n%s", list, text)
-	}
-	if _, list := qtype.Convert(allparts.With(t.Context()), qtype.ConvertOptions{Kind: qtype.ConvertXFlow, Path: filepath.Join(t.TempDir(), "none.json")}); list.Errors() == 0 {
-		t.Error("a file that does not exist is converted")
 	}
 }
 

@@ -45,11 +45,11 @@ var layers = []layer{
 	}, ""},
 	{"parts", []string{
 		"index", "memory", "model", "tool", "internal/accesstoken", "internal/appstate", "internal/auditlog", "internal/awsauth", "internal/azureauth", "internal/documents", "internal/googleauth", "internal/index", "internal/mediafile", "internal/memory", "internal/memoryconfig", "internal/memoryview", "internal/model", "internal/recording", "internal/records", "internal/secrets",
-		"internal/redisclient", "internal/rerank", "internal/sharedlimit", "internal/signin", "internal/splitter", "internal/sqldb", "internal/storage", "internal/tool", "internal/vectors", "internal/waves",
+		"internal/rerank", "internal/sharedlimit", "internal/signin", "internal/splitter", "internal/sqldb", "internal/storage", "internal/tool", "internal/vectors", "internal/waves",
 	}, "checking"},
 	{"execution", []string{"steps", "runtime", "part", "internal/checkpoint", "internal/stepcache", "internal/telemetry"}, "checking"},
 	{"faces", []string{"internal/apptest", "internal/authoring", "internal/batch", "internal/cacheview", "internal/chatui", "internal/cleanup", "internal/clienttool", "internal/durable", "internal/erasure", "internal/estimate", "internal/eval", "internal/indexview", "internal/localruns", "internal/mcpserver", "internal/playground", "internal/runtimetest", "internal/runview", "internal/server", "internal/traceview"}, ""},
-	{"front", []string{facade, "command", "cmd/qtype", "cmd/qtype-check", "internal/allparts", "internal/bench", "internal/cli", "internal/command", "internal/e2e"}, ""},
+	{"front", []string{facade, "command", "cmd/qtype", "cmd/qtype-check", "internal/cli", "internal/command", "internal/e2e"}, ""},
 }
 
 // layerOf returns the index of the layer of a package, or -1. The longest entry

@@ -20,7 +20,7 @@ import (
 // withModelNames are the folders whose code may have names of models: the catalogue, what
 // counts the tokens of families that have left the catalogue, and examples in samples,
 // converted documents and help texts.
-var withModelNames = []string{"internal/catalogue/", "internal/tokenizer/", "internal/convert/", "validate/", "internal/model/mock/", "internal/command/eval.go", "internal/cli/author/", "spec/reranker.go"}
+var withModelNames = []string{"internal/catalogue/", "internal/tokenizer/", "internal/convert/", "internal/command/commandtest/", "distribution/converters/", "validate/", "internal/model/mock/", "internal/command/eval.go", "internal/cli/author/", "spec/reranker.go"}
 
 // modelWord is what may be the name of a model in a text.
 var modelWord = regexp.MustCompile(`[a-zA-Z][\w.:@/-]*\d[\w.:@/-]*`)
@@ -73,8 +73,8 @@ var withOldNames = []string{
 	"internal/catalogue/", "internal/tokenizer/", "internal/splitter/counter.go", "internal/model/modeltest/conformance/", "internal/model/anthropic/features_test.go", "internal/lsp/feature_test.go",
 	"validate/rules_catalogue", "validate/rules/QT60", "docs/rules.md", "spec/hosted_test.go", "spec/model_api_test.go", "loader/catalogue_test.go", "internal/modelparams/", "internal/model/provider/testdata/usages.jsonl",
 	"internal/model/bedrock/items_test.go", "internal/model/openai/responses_return_test.go", "internal/command/testdata/script/models_checked.txtar",
-	"internal/e2e/testdata/retrieval/", "internal/mcpserver/testdata/original-session.txt", "internal/memoryview/replay/testdata/LangChain4jMemory.java",
-	"internal/convert/", "internal/e2e/evals/", "internal/command/testdata/examples/", "internal/command/testdata/pages/convert/", "internal/command/testdata/script/convert", "internal/server/ui/dist/",
+	"distribution/index/parity/testdata/", "internal/mcpserver/testdata/original-session.txt", "internal/memoryview/replay/testdata/LangChain4jMemory.java",
+	"internal/convert/", "distribution/converters/", "distribution/cmd/qtype/testdata/examples/", "distribution/cmd/qtype/testdata/pages/convert/", "distribution/cmd/qtype/testdata/script/convert", "internal/server/ui/dist/",
 }
 
 // TestNames_ShuttingDown lists the names of models that do not answer, or will not in 60 days.

@@ -26,6 +26,7 @@ import (
 
 	"github.com/aws/smithy-go/eventstream"
 
+	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
@@ -56,7 +57,7 @@ func startClouds(t *testing.T) *clouds {
 	c.proxy = proxy.URL
 	listenAt(t, "127.0.0.1:6006", c.record(mux))
 	points := http.NewServeMux()
-	(&qdrant{sizes: map[string]any{}, points: map[string]map[string]point{}}).mount(points)
+	servertest.MountQdrant(points)
 	listenAt(t, "127.0.0.1:6333", c.record(points))
 	return c
 }
@@ -338,4 +339,10 @@ func gemini(w http.ResponseWriter, body map[string]any) {
 	content := map[string]any{"role": "model", "parts": []any{map[string]any{"text": answerTo(body)}}}
 	send(w, map[string]any{"candidates": []any{map[string]any{"index": 0, "content": content, "finishReason": "STOP"}},
 		"usageMetadata": map[string]any{"promptTokenCount": 9, "candidatesTokenCount": 3, "totalTokenCount": 12}})
+}
+
+// send writes a value as JSON.
+func send(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v)
 }

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype"
-	"github.com/qtype-dev/qtype/internal/allparts"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
@@ -61,7 +60,7 @@ func TestSecretManager_ResolvesSecrets(t *testing.T) {
 				_, _ = w.Write([]byte(`{"choices":[{"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}]}`))
 			}))
 			defer server.Close()
-			app, err := qtype.Open(allparts.With(t.Context()), writeFile(t, fmt.Sprintf(secretApp, c.manager, c.name, server.URL)), qtype.WithEphemeral(), qtype.WithHTTP(server.Client()))
+			app, err := qtype.Open(t.Context(), writeFile(t, fmt.Sprintf(secretApp, c.manager, c.name, server.URL)), qtype.WithEphemeral(), qtype.WithHTTP(server.Client()))
 			if err == nil {
 				defer func() { _ = app.Close(t.Context()) }()
 				for row, failed := range app.Run(t.Context(), "main", slices.Values([]runtime.Input{runtime.Row(map[string]any{"message": "hello"})})) {

@@ -9,9 +9,6 @@ import (
 	"testing"
 
 	"github.com/qtype-dev/qtype"
-	"github.com/qtype-dev/qtype/internal/allparts"
-	memoryservers "github.com/qtype-dev/qtype/internal/memory/servers"
-	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
@@ -36,7 +33,7 @@ flows:
 // messages the memory then holds, and its location.
 func chatOnce(t *testing.T, path string, opts ...qtype.Option) (messages int64, location string) {
 	t.Helper()
-	app, err := qtype.Open(allparts.With(t.Context()), path, opts...)
+	app, err := qtype.Open(t.Context(), path, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,21 +57,11 @@ func chatOnce(t *testing.T, path string, opts ...qtype.Option) (messages int64, 
 
 // TestStore_Locations: a conversation continues in the store that the document names.
 func TestStore_Locations(t *testing.T) {
-	server, err := servertest.Redis()
-	servertest.Need(t, err)
-	defer func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	memoryservers.Quiet()
-	redis := "redis://" + server.Address() + "/0"
 	for _, test := range []struct{ name, stores, memory, location, file string }{
 		{"default", "", "", qtype.DefaultStore, qtype.DefaultStore},
 		{"first store", "stores: [{id: one, type: sqlite, url: deep/one.db}, {id: two, type: sqlite, url: two.db}]", "", "deep/one.db", "deep/one.db"},
 		{"named store", "stores: [{id: one, type: sqlite, url: deep/one.db}, {id: two, type: sqlite, url: two.db}]", ", store: two", "two.db", "two.db"},
 		{"file", "", `, store: "sqlite:three.db"`, "three.db", "three.db"},
-		{"server", "", `, store: "` + redis + `"`, redis, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
@@ -110,19 +97,6 @@ func TestStore_Locations(t *testing.T) {
 			if n, location := chatOnce(t, path); n != 2 || location != "this process" {
 				t.Errorf("%d messages in %s", n, location)
 			}
-		}
-	})
-	t.Run("connection refused", func(t *testing.T) {
-		t.Chdir(t.TempDir())
-		path := writeFile(t, memoryDocument("", `, store: "redis://:s3cret@127.0.0.1:1/0"`))
-		app, err := qtype.Open(allparts.With(t.Context()), path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = app.Close(t.Context()) }()
-		_, err = app.Memory("recent").Sessions(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "redis://127.0.0.1:1/0: cannot connect") || strings.Contains(err.Error(), "s3cret") {
-			t.Errorf("got %v", err)
 		}
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype/internal/awsauth/awssdk"
+	"github.com/qtype-dev/qtype/internal/awsauth/awsauthtest"
 	"github.com/qtype-dev/qtype/internal/catalogue"
 	"github.com/qtype-dev/qtype/internal/rerank"
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -45,7 +45,7 @@ func TestCost(t *testing.T) {
 		"bedrock, an ARN":         {&spec.Reranker{Method: "bedrock", Args: map[string]any{"model_id": "arn:aws:bedrock:us-east-1::foundation-model/cohere.rerank-v3-5:0"}}, `{"results":[{"index":0,"relevanceScore":1}]}`, 1, 0.002, true},
 	} {
 		c.step.SetCatalogue(own)
-		opts := rerank.Options{AWS: awssdk.Builder, HTTP: &http.Client{Transport: answering(c.answer)}, Getenv: environment(map[string]string{"COHERE_API_KEY": "k", "JINA_API_KEY": "k", "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"})}
+		opts := rerank.Options{AWS: awsauthtest.Builder, HTTP: &http.Client{Transport: answering(c.answer)}, Getenv: environment(map[string]string{"COHERE_API_KEY": "k", "JINA_API_KEY": "k", "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"})}
 		var r rerank.Ranker
 		var err error
 		switch s := c.step.(type) {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype/internal/awsauth/awssdk"
+	"github.com/qtype-dev/qtype/internal/awsauth/awsauthtest"
 	"github.com/qtype-dev/qtype/internal/rerank"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -51,7 +51,7 @@ func options(t *testing.T, vars map[string]string) rerank.Options {
 	t.Helper()
 	client := rerank.NewClient()
 	t.Cleanup(client.CloseIdleConnections)
-	return rerank.Options{AWS: awssdk.Builder, HTTP: client, Getenv: environment(vars)}
+	return rerank.Options{AWS: awsauthtest.Builder, HTTP: client, Getenv: environment(vars)}
 }
 
 func TestServices(t *testing.T) {

@@ -1,7 +1,6 @@
 package secrets_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -12,8 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/qtype-dev/qtype/internal/awsauth"
-	"github.com/qtype-dev/qtype/internal/awsauth/awssdk"
+	"github.com/qtype-dev/qtype/internal/awsauth/awsauthtest"
 	"github.com/qtype-dev/qtype/internal/secrets"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -125,7 +123,7 @@ func TestRead_Services(t *testing.T) {
 		{&spec.VaultSecretManager{ID: "m", Mount: "secret", KVVersion: 2, Token: spec.NewSecret("wrong")}, "shop/key", "", "HTTP 403: permission denied"},
 	} {
 		t.Run(fmt.Sprintf("%s %s %s", spec.TypeName(c.manager), c.name, c.key), func(t *testing.T) {
-			r, err := secrets.New(c.manager, secrets.Options{AWS: awssdk.Builder, Getenv: func(name string) string { return env[name] }})
+			r, err := secrets.New(c.manager, secrets.Options{AWS: awsauthtest.Builder, Getenv: func(name string) string { return env[name] }})
 			testkit.Must(t, err)
 			got, err := r.Read(t.Context(), spec.SecretReference{SecretName: c.name, Key: c.key})
 			if err != nil {
@@ -143,7 +141,7 @@ func TestRead_Services(t *testing.T) {
 func TestRead_Again(t *testing.T) {
 	s := serve(t)
 	s.failing.Store(1)
-	r, err := secrets.New(&spec.VaultSecretManager{ID: "m", Address: s.URL, Mount: "secret", KVVersion: 2, Token: spec.NewSecret("hvs.x")}, secrets.Options{AWS: awssdk.Builder, Getenv: func(string) string { return "" }})
+	r, err := secrets.New(&spec.VaultSecretManager{ID: "m", Address: s.URL, Mount: "secret", KVVersion: 2, Token: spec.NewSecret("hvs.x")}, secrets.Options{AWS: awsauthtest.Builder, Getenv: func(string) string { return "" }})
 	testkit.Must(t, err)
 	for range 3 {
 		got, err := r.Read(t.Context(), spec.SecretReference{SecretName: "shop/key"})
@@ -164,53 +162,8 @@ func TestNew_Errors(t *testing.T) {
 		"the credentials of the secret manager cannot be its secret t":                &spec.VaultSecretManager{ID: "m", Address: "https://vault.example", Token: spec.Secret{Ref: &spec.SecretReference{SecretName: "t"}}},
 		"vault_url is not an address":                                                 &spec.AzureKeyVault{ID: "m", VaultURL: "shop"},
 	} {
-		if _, err := secrets.New(m, secrets.Options{AWS: awssdk.Builder, Getenv: noEnv}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := secrets.New(m, secrets.Options{AWS: awsauthtest.Builder, Getenv: noEnv}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
-		}
-	}
-}
-
-// TestRead_AWS reads from moto, which implements AWS Secrets Manager.
-func TestRead_AWS(t *testing.T) {
-	s, err := servertest.S3()
-	if err != nil {
-		servertest.Need(t, err)
-	}
-	t.Cleanup(func() { testkit.Must(t, s.Close()) })
-	endpoint := "http://" + s.Address()
-	env := map[string]string{"AWS_ENDPOINT_URL_SECRETS_MANAGER": endpoint}
-	identity := &spec.AWSAuth{AccessKeyID: spec.NewSecret("AKIDEXAMPLE"), SecretAccessKey: spec.NewSecret("key"), Region: "eu-west-1"}
-	signer, err := awssdk.New(identity, awsauth.Options{})
-	testkit.Must(t, err)
-	for _, created := range []string{
-		`{"Name":"shop/key","SecretString":"aws","ClientRequestToken":"00000000-0000-0000-0000-000000000001"}`,
-		`{"Name":"json","SecretString":"{\"openai\":\"sk-1\"}","ClientRequestToken":"00000000-0000-0000-0000-000000000002"}`,
-		`{"Name":"bytes","SecretBinary":"Ynl0ZXM=","ClientRequestToken":"00000000-0000-0000-0000-000000000003"}`,
-	} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint+"/", bytes.NewReader([]byte(created)))
-		testkit.Must(t, err)
-		req.Header.Set("Content-Type", "application/x-amz-json-1.1")
-		req.Header.Set("X-Amz-Target", "secretsmanager.CreateSecret")
-		testkit.Must(t, signer.Sign(req, []byte(created), "secretsmanager"))
-		resp, err := http.DefaultClient.Do(req)
-		testkit.Must(t, err)
-		_ = resp.Body.Close()
-		if resp.StatusCode != http.StatusOK {
-			t.Fatalf("CreateSecret: %s", resp.Status)
-		}
-	}
-	r, err := secrets.New(&spec.AWSSecretManager{ID: "m", Auth: spec.Ref[spec.Auth]{To: identity}}, secrets.Options{AWS: awssdk.Builder, Getenv: func(name string) string { return env[name] }})
-	testkit.Must(t, err)
-	for _, c := range []struct{ name, key, want string }{
-		{"shop/key", "", "aws"}, {"json", "openai", "sk-1"}, {"bytes", "", "bytes"},
-		{"none", "", "secret none: " + endpoint + "/: the secret manager has no such secret, or the identity must not read it"},
-	} {
-		got, err := r.Read(t.Context(), spec.SecretReference{SecretName: c.name, Key: c.key})
-		if err != nil {
-			got = err.Error()
-		}
-		if got != c.want {
-			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
 	}
 }

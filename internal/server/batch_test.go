@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype"
-	"github.com/qtype-dev/qtype/internal/allparts"
 	"github.com/qtype-dev/qtype/internal/model/modeltest/batchtest"
 	"github.com/qtype-dev/qtype/internal/server"
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -87,7 +86,7 @@ func (b *batchServers) serve() (s *testServer, stop func()) {
 	testkit.Must(b.t, err)
 	shared.Run.Poll = func(int) time.Duration { return time.Millisecond }
 	shared.Run.Settle = time.Millisecond
-	app, err := qtype.Open(waves.With(allparts.With(context.Background()), shared.Run), b.document, qtype.WithStore(b.store))
+	app, err := qtype.Open(waves.With(context.Background(), shared.Run), b.document, qtype.WithStore(b.store))
 	testkit.Must(b.t, err)
 	s = serveApp(b.t, app, server.Options{Batches: shared, Log: b.log})
 	_, err = s.own.Resume(b.t.Context())

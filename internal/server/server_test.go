@@ -10,7 +10,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype"
-	"github.com/qtype-dev/qtype/internal/allparts"
 	"github.com/qtype-dev/qtype/internal/server"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/runtime"
@@ -28,7 +27,7 @@ type testServer struct {
 // openApp returns the application of a document, with memories in RAM.
 func openApp(t testing.TB, path string, opts ...qtype.Option) *runtime.App {
 	t.Helper()
-	app, err := qtype.Open(allparts.With(context.Background()), path, append([]qtype.Option{qtype.WithEphemeral()}, opts...)...)
+	app, err := qtype.Open(context.Background(), path, append([]qtype.Option{qtype.WithEphemeral()}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

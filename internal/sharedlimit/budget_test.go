@@ -2,7 +2,6 @@ package sharedlimit_test
 
 import (
 	"fmt"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,31 +27,6 @@ func TestBudget(t *testing.T) {
 		if want := (sharedlimit.Spent{Calls: step.want, Tokens: 10 * step.want, Money: float64(step.want)}); sum != want {
 			t.Errorf("step %d: %+v, want %+v", i, sum, want)
 		}
-	}
-}
-
-// TestBudget_Concurrent: no change of the processes with a run is lost.
-func TestBudget_Concurrent(t *testing.T) {
-	for name, address := range servers(t) {
-		t.Run(name, func(t *testing.T) {
-			var group sync.WaitGroup
-			for partition := range 6 {
-				group.Go(func() {
-					b := sharedlimit.NewBudget(in(open(t, address)), "run")
-					for n := range 20 {
-						if _, err := b.Set(t.Context(), partition, n/5, sharedlimit.Spent{Calls: n%5 + 1}); err != nil {
-							t.Error(err)
-						}
-					}
-				})
-			}
-			group.Wait()
-			sum, err := sharedlimit.NewBudget(in(open(t, address)), "run").Set(t.Context(), 0, 0, sharedlimit.Spent{})
-			testkit.Must(t, err)
-			if sum.Calls != 120 {
-				t.Errorf("%d calls, want 120", sum.Calls)
-			}
-		})
 	}
 }
 

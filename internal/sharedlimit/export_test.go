@@ -7,9 +7,6 @@ import (
 	"github.com/qtype-dev/qtype/memory/store"
 )
 
-// NewQuotaOf returns a quota with a window that is not a minute.
-var NewQuotaOf = newQuota
-
 // Counted returns the tokens that count for a key.
 func Counted(ctx context.Context, app store.Application, key string) (tokens int, err error) {
 	q := newQuota(app, key, time.Minute)

@@ -29,7 +29,11 @@ const (
 // NewQuota returns the quota of a key of an application. The key may have secrets.
 func NewQuota(app store.Application, key string) model.Quota { return newQuota(app, key, time.Minute) }
 
-// newQuota returns a quota with another window than a minute, for tests.
+// NewQuotaOf returns the quota of a key with another window than a minute.
+func NewQuotaOf(app store.Application, key string, window time.Duration) model.Quota {
+	return newQuota(app, key, window)
+}
+
 func newQuota(app store.Application, key string, window time.Duration) *quota {
 	sum := sha256.Sum256([]byte(key))
 	return &quota{

@@ -1,13 +1,8 @@
 package sharedlimit_test
 
 import (
-	"bufio"
 	"context"
-	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,9 +11,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/internal/memory/inprocess"
-	memoryservers "github.com/qtype-dev/qtype/internal/memory/servers"
-	"github.com/qtype-dev/qtype/internal/memory/storeurl"
-	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/sharedlimit"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	memstore "github.com/qtype-dev/qtype/memory/store"
@@ -26,41 +18,9 @@ import (
 	"github.com/qtype-dev/qtype/model/modeltest"
 )
 
-// callerVariable turns the test binary into a process that makes calls: the address of its store.
-const callerVariable = "QTYPE_TEST_CALLER"
-
-// window is that of the limits of tests with servers.
-const window = time.Second
-
-var callerLimits = model.Limits{Requests: 200, Tokens: 3000}
-
 func TestMain(m *testing.M) {
-	memoryservers.Quiet()
-	if address := os.Getenv(callerVariable); address != "" {
-		if err := callForever(address); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
 	testkit.AllowWaiting()
 	goleak.VerifyTestMain(m)
-}
-
-// callForever makes calls, and prints their times, until the process is killed.
-func callForever(address string) error {
-	store, err := storeurl.Open(address, storeurl.Among(memoryservers.Openers()))
-	if err != nil {
-		return err
-	}
-	q := sharedlimit.NewQuotaOf(in(store), "key", window)
-	for {
-		c, err := modeltest.Reserve(context.Background(), q, callerLimits, rand.IntN(30))
-		if err != nil {
-			return err
-		}
-		fmt.Println(c.After.UnixNano(), c.Before.UnixNano(), c.Tokens)
-	}
 }
 
 func TestQuota_InProcess(t *testing.T) {
@@ -71,117 +31,8 @@ func TestQuota_InProcess(t *testing.T) {
 	modeltest.TestQuota(t, modeltest.Quotas{Window: time.Minute, Open: open, Within: synctest.Test})
 }
 
-// servers starts the stores that machines share.
-func servers(t *testing.T) map[string]string {
-	pg, err := servertest.Postgres()
-	servertest.Need(t, err)
-	t.Cleanup(func() { testkit.Must(t, pg.Close()) })
-	rd, err := servertest.Redis()
-	servertest.Need(t, err)
-	t.Cleanup(func() { testkit.Must(t, rd.Close()) })
-	return map[string]string{"postgres": pg.URL(), "redis": "redis://" + rd.Address()}
-}
-
-func TestQuota_Servers(t *testing.T) {
-	t.Parallel()
-	for name, address := range servers(t) {
-		n := 0
-		t.Run(name, func(t *testing.T) {
-			t.Parallel() // they wait for the ends of windows
-			modeltest.TestQuota(t, modeltest.Quotas{Window: window, Open: func(t testing.TB) (a, b model.Quota) {
-				n++
-				key := fmt.Sprint("key ", n)
-				return sharedlimit.NewQuotaOf(in(open(t, address)), key, window), sharedlimit.NewQuotaOf(in(open(t, address)), key, window)
-			}})
-		})
-	}
-}
-
 // in returns the application of the tests in a store.
 func in(s memstore.Store) memstore.Application { return memstore.NewApplication(s, "app") }
-
-func open(t testing.TB, address string) memstore.Store {
-	store, err := storeurl.Open(address, storeurl.Among(memoryservers.Openers()))
-	testkit.Must(t, err)
-	t.Cleanup(func() { testkit.Must(t, store.Close()) })
-	return store
-}
-
-// TestQuota_Processes: processes that are killed at any time never make more calls together
-// than the limits of a window allow, and lose none of those of later windows.
-func TestQuota_Processes(t *testing.T) {
-	t.Parallel()
-	for name, address := range servers(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel() // they wait for the ends of windows
-			var mu sync.Mutex
-			var calls []modeltest.Call
-			add := func(c modeltest.Call) {
-				mu.Lock()
-				defer mu.Unlock()
-				calls = append(calls, c)
-			}
-			var group sync.WaitGroup
-			for range 4 {
-				group.Go(func() {
-					for _, n := range []int{rand.IntN(300), rand.IntN(300)} {
-						if err := caller(address, n, add); err != nil {
-							t.Error(err)
-						}
-					}
-				})
-			}
-			group.Wait()
-			q := sharedlimit.NewQuotaOf(in(open(t, address)), "key", window)
-			for range 2 * callerLimits.Requests {
-				c, err := modeltest.Reserve(t.Context(), q, callerLimits, 1)
-				testkit.Must(t, err)
-				calls = append(calls, c)
-			}
-			modeltest.CheckCalls(t, calls, callerLimits, window)
-			t.Logf("%d calls", len(calls))
-		})
-	}
-}
-
-// caller starts a process that makes calls, and kills it after n of them.
-func caller(address string, n int, add func(modeltest.Call)) error {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), callerVariable+"="+address)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	read := 0
-	for lines := bufio.NewReader(out); ; read++ {
-		line, err := lines.ReadString('\n')
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		var after, before int64
-		var tokens int
-		if _, err := fmt.Sscan(line, &after, &before, &tokens); err != nil {
-			return err
-		}
-		add(modeltest.Call{After: time.Unix(0, after), Before: time.Unix(0, before), Tokens: tokens})
-		if read == n {
-			if err := cmd.Process.Kill(); err != nil {
-				return err
-			}
-		}
-	}
-	if err := cmd.Wait(); read <= n {
-		return fmt.Errorf("the process ended early: %w", err)
-	}
-	return nil
-}
 
 // TestQuota_Property: users that call at random times, some of which end without a word, never
 // exceed the limits of any minute.

@@ -14,7 +14,7 @@ import (
 )
 
 // Store keeps the sessions of memories. Packages internal/memory/inprocess, internal/memory/sqlite,
-// internal/memory/postgres and internal/memory/redis implement it; docs/writing-a-store.md
+// distribution/memory/postgres and distribution/memory/redis implement it; docs/writing-a-store.md
 // describes how to write another one, and package memory/storetest tests it.
 //
 // A session is a history of entries, numbered from 1 and only ever appended to,

@@ -11,9 +11,9 @@ import (
 
 	"github.com/qtype-dev/qtype/distribution"
 	"github.com/qtype-dev/qtype/distribution/buckets"
+	memoryservers "github.com/qtype-dev/qtype/distribution/memory/servers"
 	"github.com/qtype-dev/qtype/distribution/temporal"
 	"github.com/qtype-dev/qtype/internal/command"
-	memoryservers "github.com/qtype-dev/qtype/internal/memory/servers"
 )
 
 func main() {

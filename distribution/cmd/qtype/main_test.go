@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/distribution/temporal"
+	"github.com/qtype-dev/qtype/internal/command/commandtest"
 	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/sqlquery"
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -37,6 +38,11 @@ func (l leakless) Run() int {
 		return 1
 	}
 	return 0
+}
+
+// TestScripts runs the scripts that need a part of the distribution.
+func TestScripts(t *testing.T) {
+	commandtest.Run(t, func(string) bool { return true })
 }
 
 // The program has a part for all that the language declares.

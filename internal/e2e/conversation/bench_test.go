@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/qtype-dev/qtype/internal/allparts"
 	"github.com/qtype-dev/qtype/internal/model/modeltest/conformance"
 	"github.com/qtype-dev/qtype/internal/runtimetest"
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -91,7 +90,7 @@ func openBench(b *testing.B, doc document, to http.RoundTripper) *runtime.App {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "app.qtype.yaml")
 	testkit.Must(b, os.WriteFile(path, []byte(doc.yaml(conformance.Endpoint{})), 0o600))
-	app, err := runtimetest.Open(b.Context(), path, runtime.Options{Parts: allparts.Parts(), Store: memory.NewInProcess(), Getenv: environment, HTTP: &http.Client{Transport: to}})
+	app, err := runtimetest.Open(b.Context(), path, runtime.Options{Parts: parts(), Store: memory.NewInProcess(), Getenv: environment, HTTP: &http.Client{Transport: to}})
 	testkit.Must(b, err)
 	b.Cleanup(func() { testkit.Must(b, app.Close(context.Background())) })
 	return app

@@ -15,10 +15,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/qtype-dev/qtype/internal/allparts"
+	"github.com/qtype-dev/qtype/internal/awsauth/awsauthtest"
 	"github.com/qtype-dev/qtype/internal/clienttool"
 	"github.com/qtype-dev/qtype/internal/memory/encrypted"
 	"github.com/qtype-dev/qtype/internal/memory/sqlite"
+	"github.com/qtype-dev/qtype/internal/model/bedrock"
 	"github.com/qtype-dev/qtype/internal/model/modeltest/conformance"
 	"github.com/qtype-dev/qtype/internal/runtimetest"
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -174,7 +175,7 @@ func (w *world) start() {
 	if w.secret {
 		s = encrypted.New(s, "memory.db", encrypted.Keys{Key: w.key})
 	}
-	p.app, err = runtimetest.Open(context.Background(), w.path, runtime.Options{Parts: allparts.Parts(), Store: s, Getenv: environment, HTTP: &http.Client{Transport: p}, Approve: w.approve})
+	p.app, err = runtimetest.Open(context.Background(), w.path, runtime.Options{Parts: parts(), Store: s, Getenv: environment, HTTP: &http.Client{Transport: p}, Approve: w.approve})
 	if err != nil {
 		w.fail("the document is refused: %v", err)
 	}
@@ -286,4 +287,11 @@ func (w *world) remove() {
 	w.current = w.other
 	w.stop()
 	testkit.Must(w.t, os.RemoveAll(w.folder))
+}
+
+// parts are those of the core, and Bedrock, which needs no other module.
+func parts() runtime.Parts {
+	p := runtime.CoreParts()
+	p.Models["aws-bedrock"], p.AWS = bedrock.Part(), awsauthtest.Builder
+	return p
 }

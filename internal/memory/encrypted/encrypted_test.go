@@ -16,11 +16,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/internal/memory/encrypted"
+	"github.com/qtype-dev/qtype/internal/memory/encrypted/encryptedtest"
 	"github.com/qtype-dev/qtype/internal/memory/inprocess"
-	"github.com/qtype-dev/qtype/internal/memory/postgres"
-	"github.com/qtype-dev/qtype/internal/memory/redis"
 	"github.com/qtype-dev/qtype/internal/memory/sqlite"
-	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
@@ -29,7 +27,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	reencryptMain()
+	encryptedtest.Main(nil)
 	testkit.AllowWaiting()
 	goleak.VerifyTestMain(m)
 }
@@ -62,32 +60,6 @@ func TestStore_Contract(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		storetest.RunDurable(t, func(t *testing.T, dir string) store.Store { return open(t, dir, keys) })
-	})
-	t.Run("redis", func(t *testing.T) {
-		t.Parallel()
-		server, err := servertest.Redis()
-		servertest.Need(t, err)
-		t.Cleanup(func() { testkit.Must(t, server.Close()) })
-		n := 0
-		storetest.Run(t, func(t *testing.T) store.Store {
-			n++
-			inner, err := redis.Open(fmt.Sprintf("redis://%s/0?key_prefix=t%d:", server.Address(), n))
-			testkit.Must(t, err)
-			return encrypted.New(inner, inner.Location(), keys)
-		})
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		server, err := servertest.Postgres()
-		servertest.Need(t, err)
-		t.Cleanup(func() { testkit.Must(t, server.Close()) })
-		n := 0
-		storetest.Run(t, func(t *testing.T) store.Store {
-			n++
-			inner, err := postgres.Open(server.URL(), postgres.Prefix(fmt.Sprintf("t%d_", n)))
-			testkit.Must(t, err)
-			return encrypted.New(inner, inner.Location(), keys)
-		})
 	})
 }
 

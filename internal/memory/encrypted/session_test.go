@@ -1,105 +1,11 @@
 package encrypted_test
 
-import (
-	"context"
-	"errors"
-	"fmt"
-	"strings"
-	"testing"
+import "github.com/qtype-dev/qtype/internal/memory/encrypted/encryptedtest"
 
-	"github.com/qtype-dev/qtype/internal/memory/promptcontext"
-	"github.com/qtype-dev/qtype/internal/testkit"
-	"github.com/qtype-dev/qtype/memory"
-	"github.com/qtype-dev/qtype/memory/store"
-	"github.com/qtype-dev/qtype/spec/chat"
+// Sessions that tests write and read.
+var (
+	newMemory = encryptedtest.NewMemory
+	runTurn   = encryptedtest.RunTurn
+	runTurns  = encryptedtest.RunTurns
+	readAll   = encryptedtest.ReadAll
 )
-
-// listSummarizer returns the texts of the messages, one per line.
-type listSummarizer struct{}
-
-func (listSummarizer) Summarize(_ context.Context, f promptcontext.SummaryRequest) (string, error) {
-	texts := strings.Fields(f.Summary)
-	for i := range f.Messages {
-		texts = append(texts, strings.ReplaceAll(f.Messages[i].Text(), " ", "-"))
-	}
-	return strings.Join(texts, "\n"), nil
-}
-
-// newMemory returns a memory whose sessions have flushed messages, a summary,
-// variables and events.
-func newMemory(t testing.TB, s store.Store) *memory.Memory {
-	t.Helper()
-	m, err := memory.New(memory.Config{ID: "m", Limits: memory.Limits{"token_limit": 400, "chat_history_token_ratio": 0.25, "token_flush_size": 50}, Counter: letters{}, Context: promptcontext.New(nil,
-		promptcontext.Block{Kind: promptcontext.Summary, Priority: 1, MaxTokens: 1 << 20, Summarizer: listSummarizer{}}, promptcontext.Block{Kind: promptcontext.Variables, Priority: 2})}, s)
-	testkit.Must(t, err)
-	return m
-}
-
-// runTurn runs a turn with a question, its answer and a variable.
-func runTurn(t testing.TB, m *memory.Memory, session, text string) {
-	t.Helper()
-	turn, err := m.Begin(t.Context(), session)
-	testkit.Must(t, err)
-	defer func() { _ = turn.Abort(context.WithoutCancel(t.Context()), nil) }()
-	turn.System("be Geheim-kind")
-	testkit.Must(t, turn.Add(chat.Message{ID: session + text, Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: text}}}))
-	_, err = turn.Window()
-	testkit.Must(t, err)
-	testkit.Must(t, turn.Set("topic", fmt.Appendf(nil, "%q", text)))
-	testkit.Must(t, turn.Add(chat.Message{ID: session + text + "!", Role: chat.Assistant, Blocks: []chat.Block{{Type: "text", Text: "answer to " + text}}}))
-	testkit.Must(t, turn.Commit(t.Context()))
-}
-
-// runTurns runs five turns, one of which fails.
-func runTurns(t testing.TB, m *memory.Memory, session string) {
-	t.Helper()
-	for _, text := range []string{"first", "second", "third"} {
-		runTurn(t, m, session, text)
-	}
-	turn, err := m.Begin(t.Context(), session)
-	testkit.Must(t, err)
-	testkit.Must(t, turn.Add(chat.Text(chat.User, "Geheim-failed")))
-	testkit.Must(t, turn.Abort(t.Context(), errors.New("the model said Geheim-reason")))
-	runTurn(t, m, session, "fourth")
-}
-
-// readAll returns everything that a session holds, or the first error.
-func readAll(ctx context.Context, m *memory.Memory, session string) (string, error) {
-	var out strings.Builder
-	w, err := m.Window(ctx, session)
-	if err != nil {
-		return "", err
-	}
-	fmt.Fprintf(&out, "window:")
-	for _, e := range w.Entries {
-		fmt.Fprintf(&out, " %s;", e.Message.Text())
-	}
-	for e, err := range m.History(ctx, session) {
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(&out, "\n%d %s %s: %s", e.Seq, e.Status, e.Message.Role, e.Message.Text())
-	}
-	for e, err := range m.Events(ctx, session) {
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(&out, "\n%s of turn %d: %d messages", e.Kind, e.Turn, e.Messages)
-		if e.Kind == store.EventFailed {
-			fmt.Fprintf(&out, ", %s", e.Reason)
-		}
-	}
-	summary, err := promptcontext.SummaryOf(ctx, m, session)
-	if err != nil {
-		return "", err
-	}
-	variables, err := m.Variables(ctx, session)
-	if err != nil {
-		return "", err
-	}
-	fmt.Fprintf(&out, "\nsummary: %s", strings.Join(strings.Fields(summary), " "))
-	for _, v := range variables {
-		fmt.Fprintf(&out, "\n%s = %s", v.Name, v.Value)
-	}
-	return out.String(), nil
-}

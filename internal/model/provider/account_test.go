@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/qtype-dev/qtype/internal/model/allclients"
+	"github.com/qtype-dev/qtype/internal/awsauth/awsauthtest"
 	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -71,7 +71,7 @@ func TestCloudProviders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			called = nil
-			callModel(t, &tt.model, provider.Options{Clients: allclients.Clients(), Getenv: env(tt.env...), HTTP: s.Client()})
+			callModel(t, &tt.model, provider.Options{Clients: clients(), AWS: awsauthtest.Builder, Getenv: env(tt.env...), HTTP: s.Client()})
 			if d := cmp.Diff([]string{tt.want}, called); d != "" {
 				t.Error(d)
 			}
@@ -95,7 +95,7 @@ func TestCloudProviders_Addresses(t *testing.T) {
 		"":                                                    {Provider: "aws-bedrock", Offline: fake},
 	} {
 		m.ID = "m"
-		made, err := provider.New(&m, provider.Options{Clients: allclients.Clients(), Getenv: env()})
+		made, err := provider.New(&m, provider.Options{Clients: clients(), AWS: awsauthtest.Builder, Getenv: env()})
 		if err != nil || made.Info().Endpoint != want {
 			t.Errorf("got %v, %v; want %s", made, err, want)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/smithy-go/eventstream"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/qtype-dev/qtype/internal/awsauth/awsauthtest"
 	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/model"
@@ -85,7 +86,7 @@ func TestAnswers_Media(t *testing.T) {
 				kind = c.kind
 			}
 			s := modeltest.Serve(t, modeltest.Respond(200, kind, c.body))
-			m, err := provider.New(ptr(at(sdkTarget{model: c.model}, c.model.ModelID, s.URL)), cloudEnv())
+			m, err := provider.New(at(c.model, s.URL), cloudEnv())
 			testkit.Must(t, err)
 			request := model.Request{Stream: c.kind != "", Messages: []chat.Message{chat.Text(chat.User, "Show a cat.")}}
 			got, err := model.Call(t.Context(), m, request, nil)
@@ -103,11 +104,24 @@ func TestAnswers_Media(t *testing.T) {
 		})
 	}
 	s := modeltest.Serve(t, modeltest.Respond(200, "application/json", `{"candidates":[{"finishReason":"STOP","content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"%"}}]}}]}`))
-	m, err := provider.New(ptr(at(sdkTarget{model: spec.Model{Provider: "google-ai"}}, "gemini-3.1-flash-image", s.URL)), cloudEnv())
+	m, err := provider.New(at(spec.Model{Provider: "google-ai", ModelID: "gemini-3.1-flash-image"}, s.URL), cloudEnv())
 	testkit.Must(t, err)
 	if _, err := model.Call(t.Context(), m, model.Request{Messages: []chat.Message{chat.Text(chat.User, "x")}}, nil); err == nil || !strings.Contains(err.Error(), "the image/png of the answer is not base64") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func ptr(m spec.Model) *spec.Model { return &m }
+// at returns a model at a server.
+func at(m spec.Model, url string) *spec.Model {
+	m.ID, m.BaseURL, m.Retry = "m", url, &spec.RetryPolicy{MaxAttempts: 1}
+	if m.Provider == "openai" {
+		m.BaseURL += "/v1"
+	}
+	m.Auth = spec.Ref[spec.Auth]{ID: "b", To: &spec.BearerTokenAuth{AuthBase: spec.AuthBase{ID: "b"}, Token: spec.NewSecret("token")}}
+	return &m
+}
+
+// cloudEnv has the region and the project of clouds.
+func cloudEnv() provider.Options {
+	return provider.Options{Clients: clients(), AWS: awsauthtest.Builder, Getenv: env("AWS_REGION", "us-east-1", "GOOGLE_CLOUD_PROJECT", "shop")}
+}

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/awsauth/awsauthtest"
 	"github.com/qtype-dev/qtype/internal/catalogue"
-	"github.com/qtype-dev/qtype/internal/model/allclients"
 	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/internal/model/wire"
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -15,7 +15,7 @@ import (
 
 // hasBatches reports whether calls of a model can be made in batches.
 func hasBatches(m spec.ModelEntity) bool {
-	has, why := provider.WhyAtOnce(m, allclients.Clients(), "")
+	has, why := provider.WhyAtOnce(m, clients(), "")
 	return has && why == ""
 }
 
@@ -29,7 +29,7 @@ func TestHasBatches(t *testing.T) {
 		base := spec.Model{Provider: row.Name, ModelID: "name", BaseURL: "http://127.0.0.1:1"}
 		var made bool
 		opts := provider.Options{
-			Clients: allclients.Clients(),
+			Clients: clients(), AWS: awsauthtest.Builder,
 			Getenv: func(name string) string {
 				return map[string]string{"AWS_REGION": "eu-west-1", "GOOGLE_CLOUD_PROJECT": "shop", "GOOGLE_CLOUD_LOCATION": "europe-west4"}[name]
 			},

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype/internal/model/allclients"
+	"github.com/qtype-dev/qtype/internal/awsauth/awsauthtest"
 	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -44,7 +44,7 @@ func TestListOffered(t *testing.T) {
 			}))
 			defer s.Close()
 			m := &spec.Model{ID: "m", Provider: c.provider, ModelID: "x", BaseURL: s.URL + "/v1", Auth: spec.Ref[spec.Auth]{To: &spec.APIKeyAuth{APIKey: spec.NewSecret("secret-key")}}}
-			got, err := provider.ListOffered(t.Context(), m, provider.Options{Clients: allclients.Clients(), Getenv: func(string) string { return "" }})
+			got, err := provider.ListOffered(t.Context(), m, provider.Options{Clients: clients(), AWS: awsauthtest.Builder, Getenv: func(string) string { return "" }})
 			switch {
 			case name == "wrong key":
 				if err == nil || !strings.Contains(err.Error(), "HTTP 401") || strings.Contains(err.Error(), "secret-key") {

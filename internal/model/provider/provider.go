@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qtype-dev/qtype/internal/awsauth"
 	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/internal/model/wire"
 	"github.com/qtype-dev/qtype/internal/modelparams"
@@ -34,6 +35,7 @@ type Options struct {
 	HTTP   *http.Client                      // carries the calls; nil means a client with default timeouts
 	Calls  int                               // the number of calls at once, and so of connections to a server that are kept open; not used with HTTP; 0 means 64
 	Secret func(spec.Secret) (string, error) // resolves references to a secret manager; nil where there is none
+	AWS    awsauth.Builder                   // signs with AWS identities; nil in a program without this part
 
 	Policy *trust.Policy // what the document may reach; nil allows everything. Getenv is that of the user: credentials go to the servers of their provider
 

@@ -12,7 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/qtype-dev/qtype/internal/model/allclients"
+	"github.com/qtype-dev/qtype/internal/awsauth/awsauthtest"
+	"github.com/qtype-dev/qtype/internal/model/bedrock"
 	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/model"
 	"github.com/qtype-dev/qtype/spec"
@@ -79,7 +80,7 @@ func TestNew_BaseURLAndKey(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			tt.model.ID, tt.model.Provider = "gpt", "openai"
-			m, err := provider.New(&tt.model, provider.Options{Clients: allclients.Clients(), Getenv: env(tt.env...), HTTP: s.Client()})
+			m, err := provider.New(&tt.model, provider.Options{Clients: clients(), AWS: awsauthtest.Builder, Getenv: env(tt.env...), HTTP: s.Client()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,7 +101,7 @@ func TestNew_BaseURLAndKey(t *testing.T) {
 func TestNew_ShortKey(t *testing.T) {
 	for key, want := range map[string]string{"k": "model gpt: the key of OPENAI_API_KEY has 1 character: it is too short to be hidden in logs", "key-1234": ""} {
 		got := ""
-		_, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai"}, provider.Options{Clients: allclients.Clients(), Getenv: env("OPENAI_API_KEY", key), Warn: func(line string) { got += line }})
+		_, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai"}, provider.Options{Clients: clients(), AWS: awsauthtest.Builder, Getenv: env("OPENAI_API_KEY", key), Warn: func(line string) { got += line }})
 		if err != nil || got != want {
 			t.Errorf("%q: warning %q, %v", key, got, err)
 		}
@@ -111,7 +112,7 @@ func TestNew_ShortKey(t *testing.T) {
 func TestNew_BaseURLOfEnvironment(t *testing.T) {
 	for variable, value := range map[string]string{"OPENAI_BASE_URL": "localhost:1234/v1", "OPENAI_API_BASE": "http://"} {
 		var warnings []string
-		opts := provider.Options{Clients: allclients.Clients(), Getenv: env(variable, value, "OPENAI_API_KEY", "key-1234"), Warn: func(line string) { warnings = append(warnings, line) }}
+		opts := provider.Options{Clients: clients(), AWS: awsauthtest.Builder, Getenv: env(variable, value, "OPENAI_API_KEY", "key-1234"), Warn: func(line string) { warnings = append(warnings, line) }}
 		_, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai"}, opts)
 		if want := "model gpt: " + variable + " must be an http or https address, such as http://localhost:11434/v1"; err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
@@ -124,11 +125,11 @@ func TestNew_BaseURLOfEnvironment(t *testing.T) {
 
 // A run refuses models that the provider does not have.
 func TestNew_KindOfModel(t *testing.T) {
-	_, err := provider.New(&spec.Model{ID: "gpt", Provider: "hugot", ModelID: "m"}, provider.Options{Clients: allclients.Clients(), Getenv: env()})
+	_, err := provider.New(&spec.Model{ID: "gpt", Provider: "hugot", ModelID: "m"}, provider.Options{Clients: clients(), AWS: awsauthtest.Builder, Getenv: env()})
 	if err == nil || err.Error() != "model gpt: the provider hugot has no chat models" {
 		t.Error(err)
 	}
-	_, err = provider.NewEmbedder(&spec.EmbeddingModel{Model: spec.Model{ID: "v", Provider: "aws-bedrock", ModelID: "amazon.nova-lite-v1:0"}}, provider.Options{Clients: allclients.Clients(), Getenv: env()})
+	_, err = provider.NewEmbedder(&spec.EmbeddingModel{Model: spec.Model{ID: "v", Provider: "aws-bedrock", ModelID: "amazon.nova-lite-v1:0"}}, provider.Options{Clients: clients(), AWS: awsauthtest.Builder, Getenv: env()})
 	if err == nil || !strings.Contains(err.Error(), "model v: amazon.nova-lite-v1:0 is not an embedding model of aws-bedrock that is supported") {
 		t.Error(err)
 	}
@@ -148,7 +149,6 @@ func TestNew_Errors(t *testing.T) {
 		want  string
 	}{
 		{spec.Model{Provider: "openai"}, "model gpt: no credentials: set OPENAI_API_KEY, give it an auth, or a base_url"},
-		{spec.Model{Provider: "langchaingo:mistral"}, "model gpt: no credentials: set MISTRAL_API_KEY or give it an auth"},
 		{spec.Model{Provider: "anthropic"}, "model gpt: no credentials: set ANTHROPIC_API_KEY, give it an auth, or a base_url"},
 		{spec.Model{Provider: "google-ai"}, "model gpt: no credentials: set GEMINI_API_KEY, give it an auth, or a base_url"},
 		{spec.Model{Provider: "mistral"}, "model gpt: no credentials: set MISTRAL_API_KEY, give it an auth, or a base_url"},
@@ -169,28 +169,28 @@ func TestNew_Errors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		tt.model.ID = "gpt"
-		_, err := provider.New(&tt.model, provider.Options{Clients: allclients.Clients(), Getenv: env()})
+		_, err := provider.New(&tt.model, provider.Options{Clients: clients(), AWS: awsauthtest.Builder, Getenv: env()})
 		if err == nil || err.Error() != tt.want {
 			t.Errorf("got  %v\nwant %s", err, tt.want)
 		}
 	}
-	if _, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai"}, provider.Options{Clients: allclients.Clients(), Getenv: env("OPENAI_API_KEY", "top\nsecret")}); err == nil ||
+	if _, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai"}, provider.Options{Clients: clients(), AWS: awsauthtest.Builder, Getenv: env("OPENAI_API_KEY", "top\nsecret")}); err == nil ||
 		err.Error() != "model gpt: the environment variable OPENAI_API_KEY contains a character that is not allowed in a header" {
 		t.Errorf("got %v", err)
 	}
 	var missing *provider.CredentialsError
-	if _, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai"}, provider.Options{Clients: allclients.Clients(), Getenv: env()}); !errors.As(err, &missing) {
+	if _, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai"}, provider.Options{Clients: clients(), AWS: awsauthtest.Builder, Getenv: env()}); !errors.As(err, &missing) {
 		t.Errorf("got %v", err)
 	}
 	var unknown *spec.NotAvailableError
-	if _, err := provider.New(&spec.Model{ID: "gpt", Provider: "langchaingo:cohere"}, provider.Options{Clients: allclients.Clients(), Getenv: env()}); !errors.As(err, &unknown) {
+	if _, err := provider.New(&spec.Model{ID: "gpt", Provider: "langchaingo:cohere"}, provider.Options{Clients: clients(), AWS: awsauthtest.Builder, Getenv: env()}); !errors.As(err, &unknown) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestOffline(t *testing.T) {
 	fake := &spec.Model{ID: "fake", Provider: "mock", Rules: []*spec.MockRule{{Text: "Hello."}}}
-	m, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai", ModelID: "gpt-5.4-mini", Offline: offline(fake)}, provider.Options{Clients: allclients.Clients(), Getenv: env("OPENAI_API_KEY", " ")})
+	m, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai", ModelID: "gpt-5.4-mini", Offline: offline(fake)}, provider.Options{Clients: clients(), AWS: awsauthtest.Builder, Getenv: env("OPENAI_API_KEY", " ")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestOffline(t *testing.T) {
 func TestOffline_Embedder(t *testing.T) {
 	for _, fake := range []spec.ModelEntity{&spec.Model{ID: "fake", Provider: "mock"}, &spec.EmbeddingModel{Model: spec.Model{ID: "fake", Provider: "mock"}, Dimensions: 8}} {
 		m := &spec.EmbeddingModel{Model: spec.Model{ID: "e", Provider: "openai", ModelID: "text-embedding-3-small", Offline: spec.Ref[spec.ModelEntity]{ID: "fake", To: fake}}, Dimensions: 8}
-		made, err := provider.NewEmbedder(m, provider.Options{Clients: allclients.Clients(), Getenv: env()})
+		made, err := provider.NewEmbedder(m, provider.Options{Clients: clients(), AWS: awsauthtest.Builder, Getenv: env()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,7 +226,7 @@ func TestNew_MockRetriesOnlyIfDeclared(t *testing.T) {
 	fake := &spec.Model{ID: "fake", Provider: "mock", Rules: []*spec.MockRule{{Error: "no", Status: 500}}}
 	for retry, want := range map[*spec.RetryPolicy]int{nil: 0, {MaxAttempts: 3, InitialDelay: 1, MaxDelay: 1}: 3} {
 		fake.Retry = retry
-		m, err := provider.New(fake, provider.Options{Clients: allclients.Clients(), Getenv: env()})
+		m, err := provider.New(fake, provider.Options{Clients: clients(), AWS: awsauthtest.Builder, Getenv: env()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,7 +241,7 @@ func TestNew_MockRetriesOnlyIfDeclared(t *testing.T) {
 // TestNew_MockTimeout: timeout ends the call of a slow mock, also if nothing else is declared.
 func TestNew_MockTimeout(t *testing.T) {
 	fake := &spec.Model{ID: "fake", Provider: "mock", Timeout: spec.Duration(time.Millisecond), Rules: []*spec.MockRule{{Text: "never", Delay: spec.Duration(time.Hour)}}}
-	m, err := provider.New(fake, provider.Options{Clients: allclients.Clients(), Getenv: env()})
+	m, err := provider.New(fake, provider.Options{Clients: clients(), AWS: awsauthtest.Builder, Getenv: env()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func TestNew_MockTimeout(t *testing.T) {
 func TestNew_MockBreaker(t *testing.T) {
 	for _, breaker := range []*spec.CircuitBreaker{nil, {Failures: 2, OpenFor: spec.Duration(time.Hour)}} {
 		fake := &spec.Model{ID: "fake", Provider: "mock", Rules: []*spec.MockRule{{Error: "no", Status: 500}}, CircuitBreaker: breaker}
-		m, err := provider.New(fake, provider.Options{Clients: allclients.Clients(), Getenv: env()})
+		m, err := provider.New(fake, provider.Options{Clients: clients(), AWS: awsauthtest.Builder, Getenv: env()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +276,7 @@ func TestErrors_RedactKeys(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	for name, auth := range map[string]spec.Ref[spec.Auth]{"OPENAI_API_KEY": {}, "my_key": keyAuth("my_key", key, "")} {
-		m, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai", BaseURL: s.URL, Auth: auth}, provider.Options{Clients: allclients.Clients(), Getenv: env("OPENAI_API_KEY", key), HTTP: s.Client()})
+		m, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai", BaseURL: s.URL, Auth: auth}, provider.Options{Clients: clients(), AWS: awsauthtest.Builder, Getenv: env("OPENAI_API_KEY", key), HTTP: s.Client()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -302,7 +302,7 @@ func TestNew_OwnServerWithoutPath(t *testing.T) {
 			called = r.URL.String()
 			return &http.Response{StatusCode: http.StatusTeapot, Body: http.NoBody, Request: r}, nil
 		})
-		m, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai", Auth: keyAuth("a", "k", host)}, provider.Options{Clients: allclients.Clients(), Getenv: env(), HTTP: &http.Client{Transport: transport}})
+		m, err := provider.New(&spec.Model{ID: "gpt", Provider: "openai", Auth: keyAuth("a", "k", host)}, provider.Options{Clients: clients(), AWS: awsauthtest.Builder, Getenv: env(), HTTP: &http.Client{Transport: transport}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -317,3 +317,10 @@ func TestNew_OwnServerWithoutPath(t *testing.T) {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// clients are those of the core, and the one of Bedrock, which needs no other module.
+func clients() provider.Clients {
+	all := provider.Core()
+	all["aws-bedrock"] = bedrock.Part()
+	return all
+}

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/awsauth/awsauthtest"
 	"github.com/qtype-dev/qtype/internal/catalogue"
-	"github.com/qtype-dev/qtype/internal/model/allclients"
 	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/model"
@@ -74,7 +74,7 @@ func (row *usageRow) read(t *testing.T) (model.Usage, *catalogue.Prices) {
 	client := &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(row.Body)), Request: r}, nil
 	})}
-	opts := provider.Options{Clients: allclients.Clients(), HTTP: client, Getenv: env("AWS_REGION", "us-east-1", "GOOGLE_CLOUD_PROJECT", "shop", "GOOGLE_CLOUD_LOCATION", row.Region,
+	opts := provider.Options{Clients: clients(), AWS: awsauthtest.Builder, HTTP: client, Getenv: env("AWS_REGION", "us-east-1", "GOOGLE_CLOUD_PROJECT", "shop", "GOOGLE_CLOUD_LOCATION", row.Region,
 		"AZURE_OPENAI_ENDPOINT", "https://shop.openai.azure.com")}
 	if row.Kind == "embedding" {
 		e, err := provider.NewEmbedder(&spec.EmbeddingModel{Model: m}, opts)

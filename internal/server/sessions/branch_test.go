@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,10 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/qtype-dev/qtype/internal/memory/postgres"
-	"github.com/qtype-dev/qtype/internal/server/access"
+	"github.com/qtype-dev/qtype/internal/memory/sqlite"
 	"github.com/qtype-dev/qtype/internal/server/sessions"
-	"github.com/qtype-dev/qtype/internal/servertest"
+	"github.com/qtype-dev/qtype/internal/server/sessions/sessionstest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
@@ -343,66 +343,10 @@ func TestSessions_Isolation(t *testing.T) {
 	})
 }
 
-// TestSessions_Replicas checks that two servers over one PostgreSQL see what the other
-// changes at once.
+// TestSessions_Replicas checks that two servers over one file see what the other changes at once.
 func TestSessions_Replicas(t *testing.T) {
-	database, err := servertest.Postgres()
-	servertest.Need(t, err)
-	defer func() { testkit.Must(t, database.Close()) }()
-	var replicas []*server
-	for range 2 {
-		store, err := postgres.Open(database.URL())
-		testkit.Must(t, err)
-		s := newServer(t, store)
-		defer func() { testkit.Must(t, s.app.Close(context.Background())) }()
-		replicas = append(replicas, s)
-	}
-	a, b := replicas[0], replicas[1]
-	for n := range 6 {
-		s := replicas[n%2]
-		id := fmt.Sprint("s", n)
-		s.say(t, "ada", id, "q1")
-		replicas[1-n%2].say(t, "ada", id, "q2")
-		for _, s := range replicas {
-			if got := s.turns(t, "ada", "/sessions/"+id, "talk"); len(got) != 2 {
-				t.Errorf("%s has %v", id, got)
-			}
-		}
-	}
-	a.must(t, "ada", "PATCH /sessions/s0", `{"title":"By A"}`, 200)
-	if got := get[one](t, b, "ada", "GET /sessions/s0", "", 200); got.Title != "By A" {
-		t.Errorf("B has the title %q", got.Title)
-	}
-	a.must(t, "ada", "POST /sessions/s0/fork", `{"turn":1,"id":"fork"}`, 201)
-	if got := b.turns(t, "ada", "/sessions/fork", "talk"); len(got) != 1 {
-		t.Errorf("B has the fork %v", got)
-	}
-	b.must(t, "ada", "POST /sessions/fork/rewind", `{"turn":1}`, 200)
-	if got := a.turns(t, "ada", "/sessions/fork", "talk"); len(got) != 0 {
-		t.Errorf("A has the fork %v", got)
-	}
-	b.must(t, "ada", "DELETE /sessions/s0", "", 204)
-	a.must(t, "ada", "GET /sessions/s0", "", 404)
-	want := get[listed](t, a, "ada", "GET /sessions", "", 200).ids()
-	if d := cmp.Diff(want, get[listed](t, b, "ada", "GET /sessions", "", 200).ids()); d != "" || len(want) != 6 {
-		t.Errorf("%v listed, %s", want, d)
-	}
-	begin := make(chan error)
-	for _, s := range replicas {
-		go func() { begin <- s.Record(as("ada"), "chat", access.Principal{Name: "ada"}.StoredSession("both"), "q") }()
-	}
-	for range replicas {
-		testkit.Must(t, <-begin)
-	}
-	n := 0
-	for _, id := range get[listed](t, a, "ada", "GET /sessions", "", 200).ids() {
-		if id == "both" {
-			n++
-		}
-	}
-	if n != 1 {
-		t.Errorf("a session that both began is listed %d times", n)
-	}
+	path := filepath.Join(t.TempDir(), "memory.db")
+	sessionstest.Replicas(t, func() (memory.Store, error) { return sqlite.Open(path) })
 }
 
 var maskPatterns = []*regexp.Regexp{regexp.MustCompile(`2026-[-0-9T:.]*Z`), regexp.MustCompile(`[0-9a-f]{32}`)}

@@ -12,7 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/qtype-dev/qtype/internal/model/allclients"
+	"github.com/qtype-dev/qtype/internal/awsauth/awsauthtest"
+	modelbedrock "github.com/qtype-dev/qtype/internal/model/bedrock"
 	"github.com/qtype-dev/qtype/internal/model/modeltest/conformance"
 	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -90,7 +91,7 @@ func (c *trial) open(p conformance.Case) model.Chat {
 	if p.Provider == "gcp-vertex" {
 		m.Auth = spec.Ref[spec.Auth]{ID: "token", To: &spec.BearerTokenAuth{Token: spec.NewSecret("token-of-vertex")}}
 	}
-	made, err := provider.New(m, provider.Options{Clients: allclients.Clients(), Getenv: environment, HTTP: at.Client(), Forms: c.forms})
+	made, err := provider.New(m, provider.Options{Clients: clients(), AWS: awsauthtest.Builder, Getenv: environment, HTTP: at.Client(), Forms: c.forms})
 	testkit.Must(c.t, err)
 	return made
 }
@@ -324,4 +325,11 @@ func table(t *testing.T, results map[string]string) string {
 		fmt.Fprintf(&b, "| %s | [%s](%s) | %s | %d | %s |\n", r.Number, r.Title, r.Source, k.at, all[k], verdict)
 	}
 	return b.String()
+}
+
+// clients are those of the core, and the one of Bedrock, which needs no other module.
+func clients() provider.Clients {
+	all := provider.Core()
+	all["aws-bedrock"] = modelbedrock.Part()
+	return all
 }
