@@ -69,9 +69,9 @@ type chaosRun struct {
 	disturbed sync.WaitGroup // until the links work again: a worker that starts then would end
 }
 
-// figures are the tokens in the summary of a run, and repeatedCalls the number of calls made again.
+// figures are the tokens, sessions and flushes in the summary of a run, and repeatedCalls the number of calls made again.
 var (
-	figures       = regexp.MustCompile(`tokens ([\d,]+ in, [\d,]+ out)`)
+	figures       = regexp.MustCompile(`tokens .*`)
 	repeatedCalls = regexp.MustCompile(`made again after the end of a worker ([\d,]+) ×`)
 )
 

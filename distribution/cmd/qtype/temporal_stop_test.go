@@ -157,8 +157,8 @@ flows:
       - {type: InvokeTool, id: call, tool: pay, input_bindings: {order: text}, output_bindings: {paid: paid}}
 `
 
-// TestTemporal_Figures: a worker is killed after the turn of a row, before the row is finished. The figures of the summary are
-// those of a local run.
+// TestTemporal_Figures: a worker is killed after the turns of several rows of a session, before the last of them is finished. The figures
+// of the summary are those of a local run.
 func TestTemporal_Figures(t *testing.T) {
 	asked, end := make(chan struct{}, 1), make(chan struct{})
 	var isKilled atomic.Bool
@@ -171,7 +171,7 @@ func TestTemporal_Figures(t *testing.T) {
 			return
 		}
 		body, _ := io.ReadAll(r.Body)
-		if strings.Contains(string(body), "three") && !isKilled.Swap(true) {
+		if strings.Contains(string(body), "last") && !isKilled.Swap(true) {
 			asked <- struct{}{}
 			<-end
 		}
@@ -180,7 +180,7 @@ func TestTemporal_Figures(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(end) })
-	c := newCluster(t, fmt.Sprintf(sells, server.URL), "session,text\na,one\na,two\na,three\na,four\n")
+	c := newCluster(t, fmt.Sprintf(sells, server.URL), "session,text\n"+strings.Repeat("a,one\n", 12)+"a,last\na,next\n")
 	figures := func(stderr string) string {
 		for line := range strings.Lines(stderr) {
 			if strings.HasPrefix(line, "tokens ") {
