@@ -270,6 +270,7 @@ func TestBegin_Worker(t *testing.T) {
 	if s := run.State(); s.Status != runs.Cancelled {
 		t.Errorf("got %+v", s)
 	}
+	k.awaitEnd(k.workflow(run), enums.WORKFLOW_EXECUTION_STATUS_CANCELED) // a worker that is stopped before lets the call end
 	stop()
 	testkit.Must(t, k.manager.Shutdown(t.Context()))
 }

@@ -71,6 +71,16 @@ func (k *talks) awaitEnd(id string, want enums.WorkflowExecutionStatus) {
 	}
 }
 
+// wantShown checks what qtype runs show has of a lane.
+func (k *talks) wantShown(id, status string, rows int64) {
+	k.t.Helper()
+	shown, err := Engine{}.Show(k.t.Context(), k.cfg, id)
+	testkit.Must(k.t, err)
+	if shown.Status != status || shown.Rows != rows || shown.Flow != "main" || shown.Document != "talk" || shown.Reason != "" {
+		k.t.Errorf("got %+v, want %s with %d rows", shown, status, rows)
+	}
+}
+
 // laneTurn are the events of a turn in a lane.
 var laneTurn = []string{"WorkflowTaskScheduled", "WorkflowTaskStarted", "WorkflowTaskCompleted", "WorkflowExecutionUpdateAccepted", "MarkerRecorded", "WorkflowExecutionUpdateCompleted"}
 
@@ -89,6 +99,7 @@ func TestLane(t *testing.T) {
 	if all := k.history(id); !slices.Equal(all[len(all)-12:], slices.Concat(laneTurn, laneTurn)) {
 		t.Errorf("the events %v", all)
 	}
+	k.wantShown(id, "running", 3)
 
 	answer := k.hold("long")
 	run := k.begin("s", "long")
@@ -96,6 +107,7 @@ func TestLane(t *testing.T) {
 	answer()
 	k.want(run, "long", 1)
 	k.awaitEnd(id, enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	k.wantShown(id, "completed", 4)
 	k.record(id, "history_lane_long.json")
 
 	answer = k.hold("canceled")
@@ -104,7 +116,7 @@ func TestLane(t *testing.T) {
 	run = k.begin("s", "canceled")
 	k.await(run, "canceled", false)
 	id = k.lane()
-	run.Cancel()
+	testkit.Must(t, Engine{}.Cancel(t.Context(), k.cfg, id)) // as qtype runs cancel
 	testkit.Must(t, run.Wait(t.Context()))
 	if s := run.State(); s.Status != runs.Cancelled {
 		t.Errorf("got %+v", s)
