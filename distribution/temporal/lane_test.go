@@ -38,7 +38,7 @@ func (c *laneStarts) ExecuteWorkflow(ctx context.Context, o client.StartWorkflow
 }
 
 // useLanes lets turns run in lanes.
-func (k *talks) useLanes() {
+func (k *talks) useLanes() (newest func() string) {
 	started := &laneStarts{Client: k.server.client}
 	k.server.client = started
 	k.lane = func() string {
@@ -46,6 +46,7 @@ func (k *talks) useLanes() {
 		defer started.mu.Unlock()
 		return started.newest
 	}
+	return k.lane
 }
 
 // record writes the history of a workflow for TestReplay, if QTYPE_RECORD is set.
@@ -126,6 +127,19 @@ func TestLane(t *testing.T) {
 		t.Errorf("the turn went on after it was canceled: %v", all)
 	}
 	k.want(k.begin("s", "after"), "after", 1)
+	stop()
+	testkit.Must(t, k.manager.Shutdown(t.Context()))
+}
+
+// TestLane_Killed: the worker of a lane is killed between two turns. Another one runs the second.
+func TestLane_Killed(t *testing.T) {
+	k := newTalks(t)
+	k.useLanes()
+	kill := k.workProcess()
+	k.want(k.begin("s", "first"), "first", 1)
+	stop := k.work()
+	kill()
+	k.want(k.begin("s", "second"), "second", 1)
 	stop()
 	testkit.Must(t, k.manager.Shutdown(t.Context()))
 }
