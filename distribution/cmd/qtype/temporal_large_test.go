@@ -48,7 +48,7 @@ func largeRows(t *testing.T, otherwise int, document string, replace ...string) 
 // TestTemporal_Large: four workers, two of which are killed, and a server that is killed and
 // restarted: the output is that of a local run. QTYPE_TEMPORAL_ROWS is the number of rows.
 func TestTemporal_Large(t *testing.T) {
-	rows, slowly := largeRows(t, 20_000, computes, "n * 2]", "n * 2 + len(filter(1..10000, # < 0))]")
+	rows, slowly := largeRows(t, 10_000, computes, "n * 2]", "n * 2 + len(filter(1..10000, # < 0))]")
 	c := newCluster(t, slowly, numbers(rows))
 	c.runLarge(rows)
 	c.checkLocal()
