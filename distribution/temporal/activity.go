@@ -12,6 +12,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/qtype-dev/qtype/internal/batch"
 	"github.com/qtype-dev/qtype/internal/checkpoint"
@@ -24,17 +25,20 @@ import (
 
 // chunkRunner runs chunks. It is safe for concurrent use.
 type chunkRunner struct {
-	app      *runtime.App
-	blobs    *blobs
-	beat     func(ctx context.Context, token []byte, details ...any) error // sends a heartbeat and waits for the answer
-	approved []string                                                      // ids of tools that need no further approval
-	answered []string                                                      // ids of client tools that have a handler
-	drain    time.Duration                                                 // how long calls may last when the worker stops
-	queue    string                                                        // of activities for this worker
-	slots    map[string]slots                                              // by flow; a workflow task begins no chunk of a flow without
-	stopping <-chan struct{}                                               // is closed when the worker stops
-	inWaves  func(context.Context, *waves.Run) (*runtime.App, error)       // see durable.WorkerConfig
-	ongoing  sync.WaitGroup                                                // chunks that workflow tasks have begun
+	app   *runtime.App
+	blobs *blobs
+	beat  func(ctx context.Context, token []byte, details ...any) error // sends a heartbeat and waits for the answer
+
+	isCanceled func(context.Context, workflow.Execution) bool // reports whether somebody has canceled a run
+
+	approved []string                                                // ids of tools that need no further approval
+	answered []string                                                // ids of client tools that have a handler
+	drain    time.Duration                                           // how long calls may last when the worker stops
+	queue    string                                                  // of activities for this worker
+	slots    map[string]slots                                        // by flow; a workflow task begins no chunk of a flow without
+	stopping <-chan struct{}                                         // is closed when the worker stops
+	inWaves  func(context.Context, *waves.Run) (*runtime.App, error) // see durable.WorkerConfig
+	ongoing  sync.WaitGroup                                          // chunks that workflow tasks have begun
 
 	mu    sync.Mutex
 	begun map[string]*begun // chunks that become activities, by task.chunkKey

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	firstTask   = 3                      // the events of a history when its first workflow task has begun
-	maxTaskTime = time.Minute            // of a workflow task that begins a chunk
-	cancelLook  = 500 * time.Millisecond // between two looks whether the run of such a chunk is canceled
+	firstTask   = 3           // the events of a history when its first workflow task has begun
+	maxTaskTime = time.Minute // of a workflow task that begins a chunk
+	cancelLook  = time.Second // between two looks whether the run of such a chunk is canceled
 )
 
 // taskTime returns how long a worker may be silent that begins a chunk in a workflow task.
@@ -114,7 +114,7 @@ func (w *chunkRunner) begin(ctx context.Context, t task) (done, error) {
 		cancel(context.Cause(ctx))
 		<-b.ended
 		return b.made, b.err
-	case <-w.canceled(ctx, &t):
+	case <-w.canceled(ctx):
 		cancel(temporal.NewCanceledError())
 		<-b.ended
 		return b.made, temporal.NewCanceledError()
@@ -140,12 +140,10 @@ func (w *chunkRunner) handOver(t task, b *begun, began time.Time) {
 	})
 }
 
-// canceled returns a channel that is closed when the server cancels the run of a chunk: Temporal tells it only when the workflow task has
-// ended. It looks until ctx ends.
-func (w *chunkRunner) canceled(ctx context.Context, t *task) <-chan struct{} {
-	if t.Request == nil {
-		return nil
-	}
+// canceled returns a channel that is closed when the run of a chunk is canceled, of which Temporal tells a worker only when the workflow task
+// has ended. It asks until ctx ends.
+func (w *chunkRunner) canceled(ctx context.Context) <-chan struct{} {
+	run := activity.GetInfo(ctx).WorkflowExecution
 	noted := make(chan struct{})
 	w.ongoing.Go(func() {
 		for {
@@ -154,7 +152,7 @@ func (w *chunkRunner) canceled(ctx context.Context, t *task) <-chan struct{} {
 				return
 			case <-time.After(cancelLook):
 			}
-			if w.blobs.read(ctx, canceledName(t.Run), new(bool)) == nil {
+			if w.isCanceled(ctx, run) {
 				close(noted)
 				return
 			}

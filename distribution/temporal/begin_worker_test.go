@@ -129,28 +129,44 @@ func TestWorkerProcess(t *testing.T) {
 	testkit.Must(t, Engine{}.Work(t.Context(), app, workerConfig(cfg)))
 }
 
-// TestBegin_Killed: another worker runs the turn of a killed one, before and after the turn is an activity, of a workflow of the run and of a lane.
+// workProcess starts a worker in another process. The returned func kills it.
+func (k *talks) workProcess() (kill func()) {
+	k.t.Helper()
+	cmd := exec.CommandContext(k.t.Context(), os.Args[0], "-test.run=^TestWorkerProcess$")
+	cmd.Env = append(os.Environ(), workerVariable+"="+strings.Join([]string{k.path, k.cfg.Address, k.cfg.Blobs}, "\n"))
+	testkit.Must(k.t, cmd.Start())
+	return func() {
+		testkit.Must(k.t, cmd.Process.Kill())
+		_ = cmd.Wait() // it was killed
+	}
+}
+
+// TestBegin_Killed: another worker runs the turns of a killed one, before and after a turn is an activity, of a workflow of the run and of a lane.
 func TestBegin_Killed(t *testing.T) {
 	k := newTalks(t)
-	for i := range 4 {
-		later := i%2 == 1
-		if i == 2 {
-			k.useLanes()
-		}
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWorkerProcess$")
-		cmd.Env = append(os.Environ(), workerVariable+"="+strings.Join([]string{k.path, k.cfg.Address, k.cfg.Blobs}, "\n"))
-		testkit.Must(t, cmd.Start())
+	lanes := k.useLanes()
+	kill := k.workProcess()
+	var all []*runs.Run
+	var answers []func()
+	for i, turn := range []struct {
+		lane    func() string
+		isLater bool
+	}{{nil, true}, {lanes, true}, {nil, false}, {lanes, false}} {
+		k.lane = turn.lane
 		text := fmt.Sprint("killed ", i)
-		answer := k.hold(text)
-		run := k.begin("s", text)
-		k.await(run, text, later)
-		testkit.Must(t, cmd.Process.Kill())
-		_ = cmd.Wait() // it was killed
-		answer()
-		stop := k.work()
-		k.want(run, text, 2)
-		stop()
+		answers = append(answers, k.hold(text))
+		all = append(all, k.begin(text, text))
+		k.await(all[i], text, turn.isLater)
 	}
+	kill()
+	for _, answer := range answers {
+		answer()
+	}
+	stop := k.work()
+	for i, run := range all {
+		k.want(run, fmt.Sprint("killed ", i), 2)
+	}
+	stop()
 	testkit.Must(t, k.manager.Shutdown(t.Context()))
 }
 
@@ -270,6 +286,7 @@ func TestBegin_Worker(t *testing.T) {
 	if s := run.State(); s.Status != runs.Cancelled {
 		t.Errorf("got %+v", s)
 	}
+	k.awaitEnd(k.workflow(run), enums.WORKFLOW_EXECUTION_STATUS_CANCELED) // a worker that is stopped before lets the call end
 	stop()
 	testkit.Must(t, k.manager.Shutdown(t.Context()))
 }

@@ -89,16 +89,6 @@ func (b *blobs) put(ctx context.Context, name string, data []byte) error {
 	return commit(out, err)
 }
 
-// get reads what put has stored, or the file of createFile.
-func (b *blobs) get(ctx context.Context, name string) ([]byte, error) {
-	in, err := b.client.Open(ctx, b.address(name))
-	if err != nil {
-		return nil, fmt.Errorf("blobs: %w", err)
-	}
-	data, err := io.ReadAll(in)
-	return data, errors.Join(err, in.Close())
-}
-
 // isLocal reports whether the blobs are in a folder.
 func (b *blobs) isLocal() bool {
 	_, remote := remotefs.Remote(b.base)

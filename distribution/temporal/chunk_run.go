@@ -15,13 +15,14 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/qtype-dev/qtype/internal/checkpoint"
+	"github.com/qtype-dev/qtype/internal/memory/change"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/steps"
 )
 
-// storePause is the shortest time between two entries of finished rows in the journal.
+// storePause is the shortest time between two entries of finished rows in the journal, unless they have many turns.
 const storePause = 100 * time.Millisecond
 
 // A chunk reports every maxBeat, or oftener if its worker may be silent for less than beatsLost
@@ -85,6 +86,7 @@ type chunkRun struct {
 	rowless    eventSums                       // those of no row that the journal does not have
 	open       map[int64]*eventSums            // of rows that are not finished, by their numbers
 	stored     time.Time                       // when rows were stored last
+	turns      int                             // of memories, since then
 	err        error                           // why they cannot be stored
 	alone      int                             // the number of the row that runs alone; 0 for none
 	lethal     int                             // the number of the row that ended its worker when it ran alone; 0 for none
@@ -181,7 +183,8 @@ func (c *chunkRun) Save(key checkpoint.Key, rows []checkpoint.Row, last bool) er
 		}
 		c.saved[key.Row] = true
 	}
-	if time.Since(c.stored) >= storePause {
+	// Of a row that is not stored, another attempt knows by the notes of its turns what it has used.
+	if time.Since(c.stored) >= storePause || 2*c.turns > change.MaxNotes {
 		c.store()
 	}
 	return c.err
@@ -194,7 +197,7 @@ func (c *chunkRun) store() {
 	}
 	e := entry{Rows: c.unstored, Stats: c.currentStats()}
 	e.Stats.Events = c.rowless.all
-	c.unstored, c.rowless, c.stored = nil, eventSums{}, time.Now()
+	c.unstored, c.rowless, c.stored, c.turns = nil, eventSums{}, time.Now(), 0
 	c.err = c.calls.journal.add(e)
 }
 
@@ -383,6 +386,9 @@ func (c *chunkRun) Load(key checkpoint.Key, take func(data []byte) error) (found
 func (c *chunkRun) event(ev steps.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if ev.Kind == steps.EventTurn {
+		c.turns++
+	}
 	if c.ctx == nil || ev.Row == 0 || c.task.Tail != nil || c.segment != 0 || c.saved[ev.Row] || c.finished[checkpoint.Key{Row: ev.Row}] != nil {
 		c.events.add(eventOf(ev))
 		c.rowless.add(eventOf(ev))

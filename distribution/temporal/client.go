@@ -125,6 +125,12 @@ func isNotFound(err error) bool {
 	return errors.As(err, &unknown)
 }
 
+// isCanceled reports whether somebody has canceled a run of a workflow, which may go on nevertheless.
+func isCanceled(ctx context.Context, c client.Client, id, run string) bool {
+	found, err := c.DescribeWorkflowExecution(ctx, id, run)
+	return err == nil && found.GetWorkflowExtendedInfo().GetCancelRequested()
+}
+
 // isAway reports whether Temporal has not answered, or is busy.
 func isAway(err error) bool {
 	var (

@@ -255,7 +255,6 @@ func callsName(run string, partition, number int) string {
 func attemptsName(run string) string         { return run + "/attempts" }
 func attemptName(run, segment string) string { return attemptsName(run) + "/" + segment }
 func requestName(run string) string          { return run + "/request" }
-func canceledName(run string) string         { return run + "/canceled" }
 func eventsName(run string, partition, number, part int) string {
 	return fmt.Sprintf("%s/events/%d/%d/%d", run, partition, number, part)
 }

@@ -1,11 +1,14 @@
 package temporal
 
 import (
+	"bufio"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -174,36 +177,59 @@ func (j *journal) close() {
 	j.err = os.ErrClosed
 }
 
-// readJournals calls take with the entries of all attempts to run the chunk with a folder, the oldest first.
+// readJournals calls take with the entries of all attempts to run the chunk with a folder, the oldest first, while it reads them.
 // What follows a damaged frame was not synced.
 func (b *blobs) readJournals(ctx context.Context, folder string, take func(*entry)) error {
 	names, err := b.list(ctx, folder)
-	if err != nil {
-		return err
-	}
 	for _, name := range names {
-		data, err := b.get(ctx, folder+"/"+name)
-		if err != nil {
+		if err == nil {
+			err = b.readSegment(ctx, folder, name, take)
+		}
+	}
+	return err
+}
+
+// readSegment calls take with the entries of a file, or an object.
+func (b *blobs) readSegment(ctx context.Context, folder, name string, take func(*entry)) (err error) {
+	in, err := b.client.Open(ctx, b.address(folder+"/"+name))
+	if err != nil {
+		return fmt.Errorf("blobs: %w", err)
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	segment, _, _ := strings.Cut(name, "/")
+	for frames := bufio.NewReader(in); ; {
+		data, err := readFrame(frames)
+		if data == nil || err != nil {
 			return err
 		}
-		segment, _, _ := strings.Cut(name, "/")
-		for len(data) >= 8 {
-			size, sum := uint64(binary.LittleEndian.Uint32(data)), binary.LittleEndian.Uint32(data[4:])
-			if data = data[8:]; size > uint64(len(data)) || crc32.ChecksumIEEE(data[:size]) != sum {
-				break
-			}
-			var e entry
-			plain, err := b.sealer.open(data[:size], owner(folder, segment))
-			if err == nil {
-				err = decode(plain, &e)
-			}
-			if err != nil {
-				return fmt.Errorf("blobs: %s is not readable: %w", remotefs.Redacted(b.address(folder+"/"+name)), err)
-			}
-			e.segment = segment
-			take(&e)
-			data = data[size:]
+		var e entry
+		if data, err = b.sealer.open(data, owner(folder, segment)); err == nil {
+			err = decode(data, &e)
 		}
+		if err != nil {
+			return fmt.Errorf("blobs: %s is not readable: %w", remotefs.Redacted(b.address(folder+"/"+name)), err)
+		}
+		e.segment = segment
+		take(&e)
 	}
-	return nil
+}
+
+// readFrame returns the content of the next frame; nil if there is none, or it is damaged.
+func readFrame(in io.Reader) ([]byte, error) {
+	var head [8]byte
+	if _, err := io.ReadFull(in, head[:]); err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("blobs: %w", err)
+	}
+	size := binary.LittleEndian.Uint32(head[:])
+	data, err := io.ReadAll(io.LimitReader(in, int64(size)))
+	if err != nil {
+		return nil, fmt.Errorf("blobs: %w", err)
+	}
+	if len(data) < int(size) || crc32.ChecksumIEEE(data) != binary.LittleEndian.Uint32(head[4:]) {
+		return nil, nil
+	}
+	return data, nil
 }

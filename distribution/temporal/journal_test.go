@@ -17,6 +17,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/memory/encrypted"
 	"github.com/qtype-dev/qtype/internal/remotefs"
+	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 // TestJournal: the entries of all attempts are read, in one file for each, encrypted or not; what was torn by the end of a computer is
@@ -149,5 +150,52 @@ func TestJournal_Bucket(t *testing.T) {
 	err := b.readJournals(t.Context(), "run/calls/0/0", func(e *entry) { found += e.Key })
 	if err != nil || found != "012345678012345678" || len(bucket.objects) != 6 {
 		t.Errorf("%d objects, entries %s, %v", len(bucket.objects), found, err)
+	}
+}
+
+// slowBucket is a memoryBucket that sends the rest of an object when a half of it was used.
+type slowBucket struct {
+	*memoryBucket
+	used chan struct{}
+}
+
+func (b slowBucket) Open(ctx context.Context, key string) (io.ReadCloser, error) {
+	whole, err := b.memoryBucket.Open(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(whole)
+	out, in := io.Pipe()
+	go func() {
+		_, _ = in.Write(text[:len(text)/2])
+		<-b.used
+		_, _ = in.Write(text[len(text)/2:])
+		_ = in.Close()
+	}()
+	return out, err
+}
+
+// TestJournal_Long: entries are taken before the rest of a segment is read.
+func TestJournal_Long(t *testing.T) {
+	bucket := slowBucket{&memoryBucket{objects: map[string]string{}}, make(chan struct{})}
+	b := newBlobs(durable.Config{Blobs: "s3://rows/runs", Buckets: remotefs.Buckets{
+		"s3": func(context.Context, remotefs.BucketObject, *http.Client) (remotefs.Bucket, error) {
+			return bucket, nil
+		},
+	}})
+	j := newJournal(t.Context(), b, "run/calls/0/0")
+	for i := range 4 {
+		testkit.Must(t, j.add(entry{Key: fmt.Sprint(i), Result: make([]byte, 1000)}))
+	}
+	testkit.Must(t, j.sync())
+	j.close()
+	found := ""
+	testkit.Must(t, b.readJournals(t.Context(), "run/calls/0/0", func(e *entry) {
+		if found += e.Key; found == "0" {
+			close(bucket.used)
+		}
+	}))
+	if found != "0123" {
+		t.Errorf("entries %s", found)
 	}
 }

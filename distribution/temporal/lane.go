@@ -31,6 +31,7 @@ type turned struct {
 type laneRun struct {
 	turns int
 	next  int // the events when the next turn begins, unless a workflow task is repeated
+	sums  status
 	ended bool
 
 	isCanceled bool // the last turn was
@@ -40,10 +41,11 @@ type laneRun struct {
 func runLane(ctx workflow.Context) error {
 	l := &laneRun{next: workflow.GetInfo(ctx).GetCurrentHistoryLength()}
 	l.ended = l.next > firstTask
-	if err := workflow.SetUpdateHandler(ctx, turnUpdate, l.turn); err != nil {
+	err := errors.Join(workflow.SetUpdateHandler(ctx, turnUpdate, l.turn), workflow.SetQueryHandler(ctx, progressQuery, func() (status, error) { return l.sums, nil }))
+	if err != nil {
 		return err
 	}
-	err := workflow.Await(ctx, func() bool { return l.ended })
+	err = workflow.Await(ctx, func() bool { return l.ended })
 	stored, end := workflow.NewDisconnectedContext(ctx)
 	defer end()
 	if waited := workflow.Await(stored, func() bool { return workflow.AllHandlersFinished(stored) }); waited != nil {
@@ -65,6 +67,7 @@ func (l *laneRun) turn(ctx workflow.Context, p plan) (turned, error) {
 	}
 	l.turns++
 	r.runPartitions(ctx)
+	l.sums.Rows, l.sums.Failed, l.sums.Repeated = l.sums.Rows+r.state.Rows, l.sums.Failed+r.state.Failed, l.sums.Repeated+r.state.Repeated
 	isShort := workflow.GetInfo(ctx).GetCurrentHistoryLength() == length
 	l.next = length + turnEvents
 	l.ended = !r.isComplete() || !isShort || r.first < 0 || l.turns >= maxTurns

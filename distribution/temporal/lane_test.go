@@ -38,7 +38,7 @@ func (c *laneStarts) ExecuteWorkflow(ctx context.Context, o client.StartWorkflow
 }
 
 // useLanes lets turns run in lanes.
-func (k *talks) useLanes() {
+func (k *talks) useLanes() (newest func() string) {
 	started := &laneStarts{Client: k.server.client}
 	k.server.client = started
 	k.lane = func() string {
@@ -46,6 +46,7 @@ func (k *talks) useLanes() {
 		defer started.mu.Unlock()
 		return started.newest
 	}
+	return k.lane
 }
 
 // record writes the history of a workflow for TestReplay, if QTYPE_RECORD is set.
@@ -71,6 +72,16 @@ func (k *talks) awaitEnd(id string, want enums.WorkflowExecutionStatus) {
 	}
 }
 
+// wantShown checks what qtype runs show has of a lane.
+func (k *talks) wantShown(id, status string, rows int64) {
+	k.t.Helper()
+	shown, err := Engine{}.Show(k.t.Context(), k.cfg, id)
+	testkit.Must(k.t, err)
+	if shown.Status != status || shown.Rows != rows || shown.Flow != "main" || shown.Document != "talk" || shown.Reason != "" {
+		k.t.Errorf("got %+v, want %s with %d rows", shown, status, rows)
+	}
+}
+
 // laneTurn are the events of a turn in a lane.
 var laneTurn = []string{"WorkflowTaskScheduled", "WorkflowTaskStarted", "WorkflowTaskCompleted", "WorkflowExecutionUpdateAccepted", "MarkerRecorded", "WorkflowExecutionUpdateCompleted"}
 
@@ -89,6 +100,7 @@ func TestLane(t *testing.T) {
 	if all := k.history(id); !slices.Equal(all[len(all)-12:], slices.Concat(laneTurn, laneTurn)) {
 		t.Errorf("the events %v", all)
 	}
+	k.wantShown(id, "running", 3)
 
 	answer := k.hold("long")
 	run := k.begin("s", "long")
@@ -96,6 +108,7 @@ func TestLane(t *testing.T) {
 	answer()
 	k.want(run, "long", 1)
 	k.awaitEnd(id, enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	k.wantShown(id, "completed", 4)
 	k.record(id, "history_lane_long.json")
 
 	answer = k.hold("canceled")
@@ -104,7 +117,7 @@ func TestLane(t *testing.T) {
 	run = k.begin("s", "canceled")
 	k.await(run, "canceled", false)
 	id = k.lane()
-	run.Cancel()
+	testkit.Must(t, Engine{}.Cancel(t.Context(), k.cfg, id)) // as qtype runs cancel
 	testkit.Must(t, run.Wait(t.Context()))
 	if s := run.State(); s.Status != runs.Cancelled {
 		t.Errorf("got %+v", s)
@@ -114,6 +127,19 @@ func TestLane(t *testing.T) {
 		t.Errorf("the turn went on after it was canceled: %v", all)
 	}
 	k.want(k.begin("s", "after"), "after", 1)
+	stop()
+	testkit.Must(t, k.manager.Shutdown(t.Context()))
+}
+
+// TestLane_Killed: the worker of a lane is killed between two turns. Another one runs the second.
+func TestLane_Killed(t *testing.T) {
+	k := newTalks(t)
+	k.useLanes()
+	kill := k.workProcess()
+	k.want(k.begin("s", "first"), "first", 1)
+	stop := k.work()
+	kill()
+	k.want(k.begin("s", "second"), "second", 1)
 	stop()
 	testkit.Must(t, k.manager.Shutdown(t.Context()))
 }

@@ -12,7 +12,9 @@ import (
 
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 
+	"github.com/qtype-dev/qtype/internal/checkpoint"
 	"github.com/qtype-dev/qtype/internal/server/runs"
 )
 
@@ -104,7 +106,7 @@ func (s *Server) startLane(ctx context.Context, r *engineRun) error {
 	id := strings.Join([]string{"qtype", r.plan.App, r.plan.Flow, "turns", rand.Text()}, "-")
 	started, err := s.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: id, TaskQueue: r.queue, WorkflowExecutionTimeout: laneTimeout, WorkflowTaskTimeout: taskTime(s.cfg.Heartbeat),
-		StaticSummary: "turns of " + r.plan.Flow,
+		Memo: map[string]any{memoHeader: checkpoint.Header{Flow: r.plan.Flow}, memoApp: r.plan.App}, StaticSummary: "turns of " + r.plan.Flow,
 	}, laneName)
 	switch {
 	case err == nil:
@@ -123,6 +125,9 @@ func (s *Server) turn(ctx context.Context, r *engineRun, last *state) error {
 		err := s.send(ctx, r, &made)
 		_, failed := errors.AsType[*serviceerror.WorkflowNotReady](err)
 		switch {
+		case failed && isCanceled(ctx, s.client, r.workflow, r.lane.run):
+			r.lane.hasEnded = true
+			return temporal.NewCanceledError()
 		case (isNotFound(err) || failed) && ctx.Err() == nil && more > 0: // the lane has ended before, or its task has failed
 			s.endLanes([]*lane{r.lane})
 			if err := s.startLane(ctx, r); err != nil {

@@ -144,7 +144,7 @@ func (e Engine) Show(ctx context.Context, cfg durable.Config, id string) (*durab
 	if markUnserved(ctx, c, shown); shown[0].Status == durable.UnservedStatus {
 		return &shown[0], nil
 	}
-	if r.Closed.IsZero() {
+	if isLane := known.GetWorkflowExecutionInfo().GetType().GetName() == laneName; isLane || r.Closed.IsZero() {
 		var s status
 		if query(ctx, c, id, progressQuery, &s) != nil {
 			r.Reason = "no worker answers"

@@ -194,9 +194,6 @@ func (s *Server) cancel(r *engineRun) error {
 		stop()
 		return err
 	}
-	if r.plan.Begin { // without the blob, the worker learns it when the workflow task ends
-		_ = r.blobs.store(ctx, canceledName(r.plan.Run), true, true)
-	}
 	s.ending.Go(func() {
 		defer stop()
 		_ = s.client.GetWorkflow(ctx, r.workflow, "").Get(ctx, nil) // it ends with an error

@@ -17,7 +17,10 @@ import (
 	"github.com/qtype-dev/qtype/runtime"
 )
 
-const stopTimeout = 10 * time.Second // for chunks whose calls have ended, to store what is finished
+const (
+	stopTimeout = 10 * time.Second // for chunks whose calls have ended, to store what is finished
+	stickyTime  = time.Second      // for which a workflow waits for the worker that has it in memory, which may have been killed
+)
 
 // Work runs chunks of the flows of the application until ctx ends.
 func (e Engine) Work(ctx context.Context, app *runtime.App, cfg durable.WorkerConfig) (err error) {
@@ -30,10 +33,11 @@ func (e Engine) Work(ctx context.Context, app *runtime.App, cfg durable.WorkerCo
 	failed := make(chan error, 1)
 	pollers := worker.PollerBehaviorAutoscalingOptions{InitialNumberOfPollers: 2}
 	options := worker.Options{
-		WorkerStopTimeout:          cfg.Drain + stopTimeout,
-		BackgroundActivityContext:  context.WithoutCancel(ctx), // with observers and the audit log
-		ActivityTaskPollerBehavior: worker.NewPollerBehaviorAutoscaling(pollers),
-		WorkflowTaskPollerBehavior: worker.NewPollerBehaviorAutoscaling(pollers),
+		WorkerStopTimeout:            cfg.Drain + stopTimeout,
+		BackgroundActivityContext:    context.WithoutCancel(ctx), // with observers and the audit log
+		ActivityTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(pollers),
+		WorkflowTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(pollers),
+		StickyScheduleToStartTimeout: stickyTime,
 		OnFatalError: func(err error) {
 			select {
 			case failed <- err:
@@ -43,7 +47,7 @@ func (e Engine) Work(ctx context.Context, app *runtime.App, cfg durable.WorkerCo
 	}
 	place := newBlobs(cfg.Config)
 	defer func() { err = errors.Join(err, place.client.Close()) }()
-	runner := &chunkRunner{app: app, blobs: place, beat: c.RecordActivityHeartbeat, inWaves: cfg.InWaves, approved: cfg.Approved, answered: cfg.ClientTools, drain: cfg.Drain, queue: "qtype-worker-" + rand.Text(), slots: map[string]slots{}}
+	runner := &chunkRunner{app: app, blobs: place, beat: c.RecordActivityHeartbeat, isCanceled: func(ctx context.Context, run workflow.Execution) bool { return isCanceled(ctx, c, run.ID, run.RunID) }, inWaves: cfg.InWaves, approved: cfg.Approved, answered: cfg.ClientTools, drain: cfg.Drain, queue: "qtype-worker-" + rand.Text(), slots: map[string]slots{}}
 	for _, flow := range app.Spec().Flows {
 		runner.slots[flow.ID] = make(slots, cfg.Requests)
 	}

@@ -208,6 +208,7 @@ func conversations(t *testing.T) int {
 // TestTemporal_Agents: workers are killed at random while agents talk, call tools and wait for
 // approvals. No call is repeated after its result was used, and no conversation is lost.
 func TestTemporal_Agents(t *testing.T) {
+	t.Parallel()
 	const parallel = 4
 	n := conversations(t)
 	var input, want strings.Builder

@@ -15,6 +15,7 @@ import (
 // TestTemporal_Answer: qtype runs show names what rows wait for, qtype runs answer takes the answers,
 // and an answer to no request or a second one to the same is an error.
 func TestTemporal_Answer(t *testing.T) {
+	t.Parallel()
 	document, err := os.ReadFile("../../../examples/approval/app.qtype.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -89,6 +90,7 @@ func (c *cluster) awaitRequests(n int, result <-chan string) (id, shown string) 
 // TestTemporal_NewDocument: an open run moves to the workers of another version of its document, with its finished rows. One
 // whose flow no worker has is listed as such, and can be canceled.
 func TestTemporal_NewDocument(t *testing.T) {
+	t.Parallel()
 	document, err := os.ReadFile("../../../examples/approval/app.qtype.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -155,6 +157,7 @@ func TestTemporal_NewDocument(t *testing.T) {
 
 // TestTemporal_AnswerBatches: a row behind a batch step waits for an answer, too. It is the answer of that row only.
 func TestTemporal_AnswerBatches(t *testing.T) {
+	t.Parallel()
 	document, err := os.ReadFile("../../../examples/approval/app.qtype.yaml")
 	if err != nil {
 		t.Fatal(err)

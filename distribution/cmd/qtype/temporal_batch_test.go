@@ -112,6 +112,7 @@ func (c *cluster) runLocally() string {
 // TestTemporal_Batches: the steps before the first batch step run in chunks, the others on one worker. It is killed in the
 // middle of them, and another one repeats only calls without a result.
 func TestTemporal_Batches(t *testing.T) {
+	t.Parallel()
 	const rows, groups = 60, 12
 	s, model := newSummaries(t, rows+groups/2)
 	c := newCluster(t, fmt.Sprintf(summarizes, model.URL)+keeps, messagesOf(rows))
@@ -138,6 +139,7 @@ func TestTemporal_Batches(t *testing.T) {
 
 // TestTemporal_BatchesStop: failed rows stop a run before and behind the first batch step, and it continues.
 func TestTemporal_BatchesStop(t *testing.T) {
+	t.Parallel()
 	s, model := newSummaries(t, 0)
 	c := newCluster(t, fmt.Sprintf(summarizes, model.URL), messagesOf(40))
 	c.worker("--parallel", "1")
@@ -185,6 +187,7 @@ func TestTemporal_BatchesStop(t *testing.T) {
 // TestTemporal_BatchesEqual: flows with batch steps at several places have the same output, failed rows, summary and memories on both
 // engines.
 func TestTemporal_BatchesEqual(t *testing.T) {
+	t.Parallel()
 	header := func(variables, outputs string) string {
 		return "id: equal\nmodels: [{type: Model, id: m, provider: mock, model_id: m}]\nmemories: [{id: talk, policy: message_window, max_messages: 6}]\n" +
 			"flows:\n  - id: main\n    variables: [{id: n, type: int}, {id: text, type: text}" + variables + "]\n    inputs: [n, text]\n    outputs: [" + outputs + "]\n    steps:\n"
@@ -215,6 +218,7 @@ func TestTemporal_BatchesEqual(t *testing.T) {
 			"      - {type: LLMInference, id: say, model: m, memory: talk, inputs: [prompt], outputs: [answer]}\n", rows.String()},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			var got [2]map[string]string
 			for i, engine := range []string{"local", "temporal"} {
 				c := &cluster{t: t, dir: t.TempDir(), server: server, address: server.Address(), offline: true}
@@ -256,6 +260,7 @@ func rowLine(summary string) string {
 
 // TestTemporal_BatchesCanceled: a run that is canceled behind the first batch step continues after the rows that are finished.
 func TestTemporal_BatchesCanceled(t *testing.T) {
+	t.Parallel()
 	const rows, groups = 60, 12
 	s, model := newSummaries(t, rows+groups/2)
 	s.pause = 200 * time.Millisecond
@@ -288,6 +293,7 @@ func TestTemporal_BatchesCanceled(t *testing.T) {
 // TestTemporal_BatchesRetryKilled: rows that were finished before failed rows run again are not repeated either if the worker is
 // killed then.
 func TestTemporal_BatchesRetryKilled(t *testing.T) {
+	t.Parallel()
 	const rows, groups, failing = 60, 12, 8
 	s, model := newSummaries(t, rows+failing+2)
 	c := newCluster(t, fmt.Sprintf(summarizes, model.URL), messagesOf(rows))
@@ -324,6 +330,7 @@ func TestTemporal_BatchesRetryKilled(t *testing.T) {
 // TestTemporal_BatchesSync: a row that failed in a flow that a step before IndexUpsert runs, and was dropped there, is no reason to
 // remove its entry.
 func TestTemporal_BatchesSync(t *testing.T) {
+	t.Parallel()
 	document := `id: syncs
 models: [{type: EmbeddingModel, id: vectors, provider: mock, dimensions: 16}]
 indexes: [{type: VectorIndex, id: notes, name: notes, module: embedded, embedding_model: vectors}]
@@ -365,6 +372,7 @@ flows:
 // TestTemporal_BatchesCompleted: --resume of a run whose output is written is an error that leaves the output and the failed rows as
 // they are.
 func TestTemporal_BatchesCompleted(t *testing.T) {
+	t.Parallel()
 	s, model := newSummaries(t, 0)
 	s.setFail("message 3.")
 	c := newCluster(t, fmt.Sprintf(summarizes, model.URL), messagesOf(20))

@@ -15,6 +15,7 @@ import (
 // TestTemporal_Budget: the budget of a run is one for all workers, also if one is killed. A run
 // within it has the output and the summary of a local run, one beyond it the error.
 func TestTemporal_Budget(t *testing.T) {
+	t.Parallel()
 	const rows, allowed = 60, 25
 	pg, err := servertest.Postgres()
 	servertest.Need(t, err)

@@ -32,23 +32,23 @@ flows:
     steps: [{type: LLMInference, id: say, model: m, memory: talk, inputs: [text], outputs: [answer]}]
 `
 
-// largeRows returns the number of rows of a large run: QTYPE_TEMPORAL_ROWS, or a number.
-func largeRows(t *testing.T, otherwise int) int {
+// largeRows returns the number of rows of a large run: QTYPE_TEMPORAL_ROWS, or a number. A run of so few rows ends before the failures,
+// unless each row is slow: by replace, a text and its replacement in the document.
+func largeRows(t *testing.T, otherwise int, document string, replace ...string) (rows int, slowly string) {
 	t.Helper()
 	text := os.Getenv("QTYPE_TEMPORAL_ROWS")
 	if text == "" {
-		return otherwise
+		return otherwise, strings.NewReplacer(replace...).Replace(document)
 	}
 	rows, err := strconv.Atoi(text)
 	testkit.Must(t, err)
-	return rows
+	return rows, document
 }
 
 // TestTemporal_Large: four workers, two of which are killed, and a server that is killed and
 // restarted: the output is that of a local run. QTYPE_TEMPORAL_ROWS is the number of rows.
 func TestTemporal_Large(t *testing.T) {
-	rows := largeRows(t, 20_000)
-	slowly := strings.Replace(computes, "n * 2]", "n * 2 + len(filter(1..10000, # < 0))]", 1) // else the run ends before the failures
+	rows, slowly := largeRows(t, 10_000, computes, "n * 2]", "n * 2 + len(filter(1..10000, # < 0))]")
 	c := newCluster(t, slowly, numbers(rows))
 	c.runLarge(rows)
 	c.checkLocal()
@@ -58,17 +58,16 @@ func TestTemporal_Large(t *testing.T) {
 // once in its memory, and no turn is recorded as failed.
 func TestTemporal_LargeMemory(t *testing.T) {
 	const sessions = 1_000
-	rows := largeRows(t, 4_000)
 	db, err := servertest.Postgres("-c", "fsync=off") // it is not killed
 	servertest.Need(t, err)
 	t.Cleanup(func() { testkit.Must(t, db.Close()) })
+	document := strings.ReplaceAll(remembers, "STORE", db.URL())
+	rows, slowly := largeRows(t, 4_000, document, "text: 'You sent", "delay: 10ms, text: 'You sent")
 	var input strings.Builder
 	input.WriteString("session,text\n")
 	for i := range rows {
 		fmt.Fprintf(&input, "s%d,message %d\n", i%sessions, i)
 	}
-	document := strings.ReplaceAll(remembers, "STORE", db.URL())
-	slowly := strings.Replace(document, "text: 'You sent", "delay: 10ms, text: 'You sent", 1) // else the run ends before the failures
 	c := newCluster(t, slowly, input.String())
 	c.runLarge(rows)
 	testkit.Must(t, os.WriteFile(filepath.Join(c.dir, "app.qtype.yaml"), []byte(document), 0o600)) // for the local run

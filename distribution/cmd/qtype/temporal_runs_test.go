@@ -21,6 +21,7 @@ import (
 // TestTemporal_Filters: qtype runs list has the runs of a flow, a session and a user: by their memos
 // before the server knows the search attributes, and by these when it does. Temporal has hashes of sessions and users, unless they are to be named.
 func TestTemporal_Filters(t *testing.T) {
+	t.Parallel()
 	model := httptest.NewServer(modeltest.OpenAI(func(messages []modeltest.Message) (string, int) {
 		return "answer to " + messages[len(messages)-1].Content, 0
 	}))
@@ -96,6 +97,7 @@ func (c *cluster) awaitAttributes() {
 
 // TestTemporal_Retry: a run that has failed continues, and the command of the run writes its output.
 func TestTemporal_Retry(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, computes, numbers(1500))
 	c.worker()
 	base := []string{"run", "app.qtype.yaml", "-I", "in.csv"}
@@ -126,6 +128,7 @@ func TestTemporal_Retry(t *testing.T) {
 
 // TestTemporal_RetryFailed: failed rows of a run that was stopped run again, and others do not.
 func TestTemporal_RetryFailed(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	fails, calls := true, map[string]int{}
 	model := httptest.NewServer(modeltest.OpenAI(func(messages []modeltest.Message) (string, int) {

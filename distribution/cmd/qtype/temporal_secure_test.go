@@ -115,6 +115,7 @@ func secureProxy(t *testing.T, a *authority, to string) (address string) {
 // TestTemporal_Secure: with TLS and a key, the run is that of a local run, and neither the histories
 // of Temporal nor the blobs have a text of a row. Without the certificate, or with another key, nothing works.
 func TestTemporal_Secure(t *testing.T) {
+	t.Parallel()
 	model := httptest.NewServer(modeltest.OpenAI(func(messages []modeltest.Message) (string, int) {
 		return "answer to " + messages[len(messages)-1].Content, 0
 	}))
@@ -200,6 +201,7 @@ func (c *cluster) checkBlobs(run []string) {
 
 // TestTemporal_RestartWithKey: --restart replaces a run that has another key, or none.
 func TestTemporal_RestartWithKey(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, computes, numbers(6))
 	c.worker()
 	run := []string{"run", "app.qtype.yaml", "-I", "in.csv", "-o", "out.csv", "--engine", "temporal"}

@@ -13,6 +13,7 @@ import (
 
 // TestTemporal_Slow: Temporal answers a worker after two seconds. No chunk is given up, and no call repeated.
 func TestTemporal_Slow(t *testing.T) {
+	t.Parallel()
 	var calls atomic.Int32
 	model := httptest.NewServer(modeltest.OpenAI(func(messages []modeltest.Message) (string, int) {
 		calls.Add(1)

@@ -25,6 +25,7 @@ import (
 // TestTemporal_StoppedWorker: a worker is stopped during the turn of a row, which another worker
 // repeats. The history has the turn once, and no failed one.
 func TestTemporal_StoppedWorker(t *testing.T) {
+	t.Parallel()
 	asked, hold := make(chan struct{}, 2), make(chan struct{})
 	model := httptest.NewServer(modeltest.OpenAI(func(messages []modeltest.Message) (string, int) {
 		asked <- struct{}{}
@@ -51,6 +52,7 @@ func TestTemporal_StoppedWorker(t *testing.T) {
 
 // TestTemporal_Outage: rows wait for a provider that is away, and a worker that is replaced meanwhile loses none.
 func TestTemporal_Outage(t *testing.T) {
+	t.Parallel()
 	asked := make(chan struct{}, 100)
 	var isBack atomic.Bool
 	model := httptest.NewServer(modeltest.OpenAI(func(messages []modeltest.Message) (string, int) {
@@ -101,6 +103,7 @@ flows:
 // TestTemporal_RepeatedCalls: a worker is killed while it waits for a tool. The call is made again with the key of the
 // first one, and reported; those with results are not.
 func TestTemporal_RepeatedCalls(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	keys := map[string][]string{}
 	asked, end := make(chan struct{}), make(chan struct{})
@@ -157,9 +160,10 @@ flows:
       - {type: InvokeTool, id: call, tool: pay, input_bindings: {order: text}, output_bindings: {paid: paid}}
 `
 
-// TestTemporal_Figures: a worker is killed after the turn of a row, before the row is finished. The figures of the summary are
-// those of a local run.
+// TestTemporal_Figures: a worker is killed after the turns of several rows of a session, before the last of them is finished. The figures
+// of the summary are those of a local run.
 func TestTemporal_Figures(t *testing.T) {
+	t.Parallel()
 	asked, end := make(chan struct{}, 1), make(chan struct{})
 	var isKilled atomic.Bool
 	answers := modeltest.OpenAI(func(messages []modeltest.Message) (string, int) {
@@ -171,7 +175,7 @@ func TestTemporal_Figures(t *testing.T) {
 			return
 		}
 		body, _ := io.ReadAll(r.Body)
-		if strings.Contains(string(body), "three") && !isKilled.Swap(true) {
+		if strings.Contains(string(body), "last") && !isKilled.Swap(true) {
 			asked <- struct{}{}
 			<-end
 		}
@@ -180,7 +184,7 @@ func TestTemporal_Figures(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(end) })
-	c := newCluster(t, fmt.Sprintf(sells, server.URL), "session,text\na,one\na,two\na,three\na,four\n")
+	c := newCluster(t, fmt.Sprintf(sells, server.URL), "session,text\n"+strings.Repeat("a,one\n", 12)+"a,last\na,next\n")
 	figures := func(stderr string) string {
 		for line := range strings.Lines(stderr) {
 			if strings.HasPrefix(line, "tokens ") {
@@ -203,6 +207,7 @@ func TestTemporal_Figures(t *testing.T) {
 
 // TestTemporal_LethalRow: the worker ends each time that it runs a row. The row fails, and the others of its chunk do not.
 func TestTemporal_LethalRow(t *testing.T) {
+	t.Parallel()
 	asked := make(chan struct{}, 100)
 	end := make(chan struct{})
 	model := httptest.NewServer(modeltest.OpenAI(func(messages []modeltest.Message) (string, int) {
@@ -242,6 +247,7 @@ func TestTemporal_LethalRow(t *testing.T) {
 // TestTemporal_RollingRestarts: each worker is replaced by another one while rows run. No call is repeated. (A chunk that
 // Temporal assigns to a worker in the moment of its end is assigned again after the time of a heartbeat.)
 func TestTemporal_RollingRestarts(t *testing.T) {
+	t.Parallel()
 	rows, restarts := 300, 5
 	if n, err := strconv.Atoi(os.Getenv("QTYPE_RESTARTS")); err == nil { // 20 restarts during 20,000 rows
 		rows, restarts = n*1000, n

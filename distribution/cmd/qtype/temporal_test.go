@@ -71,6 +71,7 @@ type cluster struct {
 
 	offline bool   // no key, so that mocks answer
 	address string // of Temporal
+	temp    string // the folder for temporary files; empty for that of the test
 }
 
 // key returns the key of the provider.
@@ -117,6 +118,9 @@ func (c *cluster) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "qtype", args...)
 	cmd.Dir = c.dir
 	cmd.Env = append(os.Environ(), "OPENAI_API_KEY="+c.key(), "NO_PROXY=*", "TEMPORAL_ADDRESS="+c.address)
+	if c.temp != "" {
+		cmd.Env = append(cmd.Env, "TMPDIR="+c.temp)
+	}
 	return cmd
 }
 
@@ -212,6 +216,7 @@ func startModel(t *testing.T, number int64) (server *httptest.Server, calls *ato
 // TestTemporal_KilledWorker: a worker and the server are killed while they work. Every row is
 // once in the output, which is that of a local run, and every turn once in its conversation.
 func TestTemporal_KilledWorker(t *testing.T) {
+	t.Parallel()
 	const rows, sessions = 60, 6
 	model, calls, half := startModel(t, rows/2)
 	var input strings.Builder
@@ -284,6 +289,7 @@ flows:
 // TestTemporal_Checkpoint: another worker continues the chunk of a killed one: finished rows
 // are not run again, apart from those of the last moment.
 func TestTemporal_Checkpoint(t *testing.T) {
+	t.Parallel()
 	const rows, killed, lost = 40, 25, 12
 	var calls atomic.Int64
 	reached := make(chan struct{})
@@ -391,6 +397,7 @@ func numbers(n int) string {
 // summary and the exit status of a local run, also if the server restarts, for few rows and
 // for many.
 func TestTemporal_Local(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, computes, "")
 	c.worker()
 	for _, n := range []int{0, 3, 1500} {
@@ -448,6 +455,7 @@ func summaryOf(errs, file string) string {
 // TestTemporal_Resume: a run that was canceled is found and continued; another run of the same
 // output is not started, and one with another input is not continued.
 func TestTemporal_Resume(t *testing.T) {
+	t.Parallel()
 	var calls atomic.Int64
 	entered := make(chan struct{}, 100)
 	release := make(chan struct{})
@@ -502,6 +510,7 @@ func TestTemporal_Resume(t *testing.T) {
 
 // TestTemporal_Rejected: what the engine cannot do is an error before anything runs.
 func TestTemporal_Rejected(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, counted, "session,n,text\na,1,hello\n")
 	refused := servertest.Refused(t)
 	for _, test := range []struct {

@@ -47,7 +47,7 @@ func newWavesCluster(t *testing.T, document string, rows int) (*cluster, *batcht
 		in += fmt.Sprintf("s%d,message %d\n", i%(rows/2), i)
 	}
 	c := newCluster(t, fmt.Sprintf(document, at.URL), in)
-	t.Setenv("TMPDIR", t.TempDir())
+	c.temp = t.TempDir()
 	return c, server
 }
 
@@ -102,6 +102,7 @@ func (c *cluster) withoutBatches() string {
 // TestTemporal_Waves: calls are made in batches. Workers are killed or stopped while these are open, and others continue: the output
 // is that of a run in one process, and no call is paid twice.
 func TestTemporal_Waves(t *testing.T) {
+	t.Parallel()
 	const rows = 12
 	c, server := newWavesCluster(t, inWaves, rows)
 	worker := c.worker()
@@ -133,13 +134,14 @@ func TestTemporal_Waves(t *testing.T) {
 	if !strings.Contains(histories, "message 0") || !strings.Contains(histories, "message 6") {
 		t.Error(histories)
 	}
-	if left, _ := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "qtype-batches-*")); len(left) > 2 {
+	if left, _ := filepath.Glob(filepath.Join(c.temp, "qtype-batches-*")); len(left) > 2 {
 		t.Errorf("only killed workers leave folders: %v", left)
 	}
 }
 
 // TestTemporal_WavesCommands: a run is left, canceled, continued and replaced.
 func TestTemporal_WavesCommands(t *testing.T) {
+	t.Parallel()
 	const rows = 8
 	c, server := newWavesCluster(t, inWaves, rows)
 	c.worker()
@@ -205,6 +207,7 @@ func TestTemporal_WavesCommands(t *testing.T) {
 
 // TestTemporal_WavesRefused: what cannot be meant is an error with its reason, before anything runs.
 func TestTemporal_WavesRefused(t *testing.T) {
+	t.Parallel()
 	c, _ := newWavesCluster(t, inWaves, 4)
 	for flags, want := range map[string]string{
 		"--batch=flex":              "workers make calls as their document declares",

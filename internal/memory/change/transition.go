@@ -301,8 +301,10 @@ const LeaseValue = "lease"
 const (
 	repairsValue       = "repairs" // the value with the number of repairs that the newest call reported
 	maxIdempotencyKeys = 64        // a retry comes soon or not at all
-	maxNotes           = 4         // of the newest keys: a run that is repeated is in the middle of a few turns
 )
+
+// MaxNotes is the number of newest operations whose notes a session keeps: a run that is repeated is in the middle of a few turns.
+const MaxNotes = 4
 
 // RecordOperation adds an idempotency key to the session, with the positions of the
 // messages that were added under it, and a note without spaces.
@@ -319,7 +321,7 @@ func (t *Transition) RecordOperation(key, note string) {
 	}
 	all := append(strings.Fields(string(t.Next.Values[IdempotencyValue])), record)
 	all = all[max(len(all)-maxIdempotencyKeys, 0):]
-	if old := len(all) - maxNotes - 1; old >= 0 {
+	if old := len(all) - MaxNotes - 1; old >= 0 {
 		all[old], _, _ = strings.Cut(all[old], ";")
 	}
 	t.SetValue(IdempotencyValue, []byte(strings.Join(all, " ")))
