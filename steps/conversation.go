@@ -159,15 +159,23 @@ func (d *conversation) report(ctx context.Context) *memory.TurnReport {
 	return d.turn.Report()
 }
 
-// endUsage lets the commit store the usage of the turn. If an earlier run has committed it, replay gets its note, and the
-// result is how often messages left the window.
-func (d *conversation) endUsage(used *turnUsage, replay func(note string)) (flushes int) {
+// endUsage lets the commit store the usage of the turn. If an earlier run has committed it, replay gets its note.
+func (d *conversation) endUsage(used *turnUsage, replay func(note string)) {
+	if d.turn == nil || used == nil {
+		return
+	}
+	d.turn.SetNote(used.note())
+	_, note := d.turn.Prior()
+	replay(note)
+}
+
+// priorFlushes returns how often messages left the window when another run has committed the turn, which may have been
+// while this one made its calls; 0 if none has.
+func (d *conversation) priorFlushes(used *turnUsage) int {
 	if d.turn == nil || used == nil {
 		return 0
 	}
-	d.turn.SetNote(used.note())
-	flushes, note := d.turn.Prior()
-	replay(note)
+	flushes, _ := d.turn.Prior()
 	return flushes
 }
 

@@ -84,10 +84,10 @@ func (s *llmStep) runTurn(ctx context.Context, row *Row, inputs []slot, reply re
 	within, used := withTurnUsage(s.withTurn(d.context(calls), row, d))
 	answer, err = d.finish(within, row, msgs, reply)
 	finished = true
-	flushes := d.endUsage(used, func(note string) { s.reportNoted(ctx, row, note) })
+	d.endUsage(used, func(note string) { s.reportNoted(ctx, row, note) })
 	err = d.close(ctx, err)
 	if report != nil {
-		Report(ctx, s.event(row, Event{Kind: EventTurn, Memory: s.declared, Flushes: flushes + report.Flushes}))
+		Report(ctx, s.event(row, Event{Kind: EventTurn, Memory: s.declared, Flushes: d.priorFlushes(used) + report.Flushes}))
 	}
 	return answer, err
 }

@@ -231,6 +231,54 @@ func TestLLMInference_SuspendedCommit(t *testing.T) {
 	}
 }
 
+// overtakenStore calls overtake before its first change.
+type overtakenStore struct {
+	store.Store
+	once     sync.Once
+	overtake func()
+}
+
+func (s *overtakenStore) Apply(ctx context.Context, key store.Key, c store.Change) error {
+	s.once.Do(s.overtake)
+	return s.Store.Apply(ctx, key, c)
+}
+
+// TestLLMInference_Overtaken: another attempt commits a turn while this one waits for the model. Both report the tokens and the
+// flushes, because one of the reports is lost with its attempt.
+func TestLLMInference_Overtaken(t *testing.T) {
+	s := newLLM(t, func(int, request) reply { return textReply("fine") })
+	l := declare(t, nil, "say: text", "out: text")
+	cfg := memory.Config{Policy: spec.PolicyMessageWindow, Limits: memory.Limits{"max_messages": 2}}
+	w := newTestEnv(t, s, l, cfg)
+	inner := memory.NewInProcess()
+	overtaken := &overtakenStore{Store: inner}
+	var runners []steps.Runner
+	cfg.ID = w.memory.ID
+	var err error
+	if cfg.Counter, err = tokenizer.For("o200k_base"); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []store.Store{inner, overtaken} {
+		w.shared, err = memory.New(cfg, at)
+		testkit.Must(t, err)
+		runners = append(runners, build(t, w.inference(l, []string{"say"}, "out", ""), w.env))
+	}
+	driveCtx(t.Context(), t, runners[0], l.row(map[string]any{"say": "one"}))
+	turn := func(runner int) (used string) {
+		ctx := steps.WithEvents(steps.WithRunID(t.Context(), "run"), func(ev steps.Event) {
+			used += fmt.Sprintf("%s %d %d %d ", ev.Kind, ev.Input, ev.Output, ev.Flushes)
+		}, steps.EventUsage, steps.EventTurn)
+		driveCtx(ctx, t, runners[runner], l.row(map[string]any{"say": "two"}))
+		return used
+	}
+	first := ""
+	overtaken.overtake = func() { first = turn(0) }
+	if second := turn(1); second != first || !strings.HasSuffix(first, " 1 ") {
+		t.Errorf("reported %q, want %q", second, first)
+	}
+	expect(t, "history", w.history(t, "s")[2:], "user: two [in window]", "assistant: fine [in window]")
+}
+
 func TestLLMInference_EmptyAnswers(t *testing.T) {
 	tests := []struct {
 		answer reply
