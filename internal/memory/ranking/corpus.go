@@ -127,7 +127,7 @@ func (c *Corpus) Add(d Document) bool {
 		c.words, c.ids, c.last, c.named = map[string]known{}, map[string]int32{}, map[int32]int32{}, map[string]int32{}
 		c.prefixes, c.initials = map[string][]int32{}, map[byte][]int32{}
 		if !wordvectors.Default().Empty() {
-			c.meanings = vectors.NewMatrix(vectors.Int8, wordvectors.Dimensions)
+			c.meanings = vectors.NewMatrix(vectors.Int4, wordvectors.Dimensions)
 		}
 	}
 	first, whole := len(c.docs), 0
