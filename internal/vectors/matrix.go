@@ -62,6 +62,15 @@ func (m *Matrix) RowBytes() int {
 	return m.stride + 4
 }
 
+// Reserve makes room for vectors.
+func (m *Matrix) Reserve(rows int) {
+	if m.encoding == Float32 {
+		m.floats = slices.Grow(m.floats, rows*m.stride)
+		return
+	}
+	m.codes, m.factors = slices.Grow(m.codes, rows*m.stride), slices.Grow(m.factors, rows)
+}
+
 // Append adds a vector, which is normalized.
 func (m *Matrix) Append(vector []float32) {
 	if m.unit == nil {
