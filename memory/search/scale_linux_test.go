@@ -2,6 +2,7 @@ package search_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/memory/segments"
 	"github.com/qtype-dev/qtype/internal/memory/sqlite"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
@@ -35,9 +37,9 @@ func TestScale(t *testing.T) {
 }
 
 func measureScale(t *testing.T, n int, session func(int) string, scope search.Scope, batch int) {
-	backend, err := sqlite.Open(filepath.Join(t.TempDir(), "m.db"))
+	path := filepath.Join(t.TempDir(), "m.db")
+	backend, err := sqlite.Open(path)
 	testkit.Must(t, err)
-	defer backend.Close()
 	random := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(random, 1.1, 2, 50_000)
 	seq := map[string]memory.Head{}
@@ -62,8 +64,30 @@ func measureScale(t *testing.T, n int, session func(int) string, scope search.Sc
 	t.Logf("%d messages written in %s", n, time.Since(start).Round(time.Millisecond))
 	m, err := memory.New(memory.Config{ID: "m", Counter: words{}}, backend)
 	testkit.Must(t, err)
-	s := search.New(m)
-	for i, text := range []string{"w40000 w17 w3", "w30000 w120", "w5 w1 w2 w9", "w777 w8888"} {
+	measureSearches(t, "the first search", search.New(m), scope, "w40000 w17 w3")
+	testkit.Must(t, backend.Close())
+	t.Logf("%d bytes of stored words for a message", storedBytes(t, path)/int64(n))
+	for range 3 {
+		backend, err := sqlite.Open(path)
+		testkit.Must(t, err)
+		m, err := memory.New(memory.Config{ID: "m", Counter: words{}}, backend)
+		testkit.Must(t, err)
+		measureSearches(t, "a new process", search.New(m), scope, "w30000 w120", "w777 w8888", "w30000 w120", "w5 w1 w2 w9", "w5 w1 w2 w9")
+		testkit.Must(t, backend.Close())
+	}
+}
+
+// storedBytes returns the size of the stored words of all sessions in a file.
+func storedBytes(t *testing.T, path string) (n int64) {
+	db, err := sql.Open("sqlite", path)
+	testkit.Must(t, err)
+	defer db.Close()
+	testkit.Must(t, db.QueryRow("SELECT coalesce(sum(length(value)), 0) FROM named JOIN sessions ON session_id = id WHERE memory = ?", segments.StoredMemory("m")).Scan(&n))
+	return n
+}
+
+func measureSearches(t *testing.T, name string, s *search.Searcher, scope search.Scope, texts ...string) {
+	for _, text := range texts {
 		before := userTime(t)
 		found, err := s.Search(context.Background(), search.Query{Text: text, Scope: scope})
 		testkit.Must(t, err)
@@ -71,7 +95,7 @@ func measureScale(t *testing.T, n int, session func(int) string, scope search.Sc
 		runtime.GC()
 		var stats runtime.MemStats
 		runtime.ReadMemStats(&stats)
-		t.Logf("search %d: %s of user CPU time, %d found, %d MB of heap", i+1, used.Round(100*time.Microsecond), len(found.Messages), stats.HeapAlloc>>20)
+		t.Logf("%s: %s of user CPU time, %d found, %d MB of heap", name, used.Round(100*time.Microsecond), len(found.Messages), stats.HeapAlloc>>20)
 	}
 }
 

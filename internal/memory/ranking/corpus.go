@@ -11,6 +11,7 @@ package ranking
 
 import (
 	"cmp"
+	"context"
 	"iter"
 	"math"
 	"slices"
@@ -78,6 +79,7 @@ type Corpus struct {
 
 	segments []*segment
 	stored   map[int32][]storedList // documents of terms that are not read yet
+	ctx      context.Context        // of the call that reads them
 	failed   error                  // why they could not be read
 }
 

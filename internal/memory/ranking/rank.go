@@ -1,6 +1,7 @@
 package ranking
 
 import (
+	"context"
 	"math"
 	"slices"
 	"strings"
@@ -82,7 +83,8 @@ type ranker struct {
 }
 
 // Rank returns the best documents, the best first; of equal ones the older first. It fails if segments cannot be read.
-func (c *Corpus) Rank(q Query) ([]Result, error) {
+func (c *Corpus) Rank(ctx context.Context, q Query) ([]Result, error) {
+	c.ctx = ctx
 	r := &ranker{Corpus: c, query: q, scratch: scratches.Get().(*scratch)}
 	r.scratch.marked = grow(r.scratch.marked, len(c.docs))
 	r.plain, r.stems, r.names = queryTerms(q.Text)

@@ -1,6 +1,7 @@
 package ranking
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"reflect"
@@ -60,7 +61,7 @@ func rank(t interface {
 	Fatal(args ...any)
 }, c *Corpus, q Query) []Result {
 	t.Helper()
-	results, err := c.Rank(q)
+	results, err := c.Rank(context.Background(), q)
 	if err != nil {
 		t.Fatal(err)
 	}

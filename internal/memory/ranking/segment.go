@@ -1,6 +1,7 @@
 package ranking
 
 import (
+	"context"
 	"encoding/binary"
 	"slices"
 	"strings"
@@ -28,7 +29,8 @@ type encoder struct {
 }
 
 // EncodeSegment returns the pieces of the documents of a corpus, which are of one session and of which none was removed.
-func (c *Corpus) EncodeSegment() ([][]byte, error) {
+func (c *Corpus) EncodeSegment(ctx context.Context) ([][]byte, error) {
+	c.ctx = ctx
 	if err := c.readAll(); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package ranking
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"slices"
@@ -11,7 +12,7 @@ import (
 var ErrDamaged = errors.New("a stored index of words is damaged")
 
 // Pieces reads a piece of a segment by its number, from 0.
-type Pieces func(number int) ([]byte, error)
+type Pieces func(ctx context.Context, number int) ([]byte, error)
 
 // segment is a segment of a corpus.
 type segment struct {
@@ -38,8 +39,8 @@ type storedList struct {
 
 // AddSegment adds the documents of a segment, which follow those that the corpus has of the session. Without aside, or if they are
 // not from a position to another one, documents are removed at once.
-func (c *Corpus) AddSegment(session int32, read Pieces, from, to int64, aside bool) error {
-	header, err := read(0)
+func (c *Corpus) AddSegment(ctx context.Context, session int32, read Pieces, from, to int64, aside bool) error {
+	header, err := read(ctx, 0)
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func (c *Corpus) AddSegment(session int32, read Pieces, from, to int64, aside bo
 	}
 	c.reserve(s.docs)
 	for i := range columns {
-		b, err := read(1 + i)
+		b, err := read(ctx, 1+i)
 		if err != nil {
 			return err
 		}
@@ -147,7 +148,7 @@ func (c *Corpus) documents(id int32) []uint32 {
 	}
 	all := c.postings[id]
 	for _, l := range lists {
-		documents, err := l.read()
+		documents, err := l.read(c.ctx)
 		if err != nil {
 			c.failed = err
 			return nil
@@ -161,8 +162,8 @@ func (c *Corpus) documents(id int32) []uint32 {
 }
 
 // read returns the documents of a list.
-func (l storedList) read() ([]uint32, error) {
-	b, err := l.in.read(l.in.lists + l.list)
+func (l storedList) read(ctx context.Context) ([]uint32, error) {
+	b, err := l.in.read(ctx, l.in.lists+l.list)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +200,7 @@ func (c *Corpus) learn(from, to string) {
 
 // learnPiece makes the corpus know the terms of a piece.
 func (c *Corpus) learnPiece(s *segment, p *dictionaryPiece) error {
-	b, err := s.read(p.number)
+	b, err := s.read(c.ctx, p.number)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package ranking
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -42,9 +43,9 @@ func conversation(r *rand.Rand, n int) (all []Document) {
 }
 
 func encode(t *testing.T, c *Corpus) Pieces {
-	pieces, err := c.EncodeSegment()
+	pieces, err := c.EncodeSegment(t.Context())
 	testkit.Must(t, err)
-	return func(n int) ([]byte, error) {
+	return func(_ context.Context, n int) ([]byte, error) {
 		if n >= len(pieces) {
 			return nil, ErrDamaged
 		}
@@ -103,16 +104,16 @@ func TestSegments_EqualMessages(t *testing.T) {
 		whole, part := add(&Corpus{}, all), add(&Corpus{}, kept)
 		a, b := encode(t, add(&Corpus{}, all[:first+1])), encode(t, add(&Corpus{}, all[first+1:second]))
 		var merged Corpus
-		testkit.Must(t, merged.AddSegment(0, a, 0, math.MaxInt64, true))
-		testkit.Must(t, merged.AddSegment(0, b, 0, math.MaxInt64, true))
+		testkit.Must(t, merged.AddSegment(t.Context(), 0, a, 0, math.MaxInt64, true))
+		testkit.Must(t, merged.AddSegment(t.Context(), 0, b, 0, math.MaxInt64, true))
 		var two, one, some Corpus
-		testkit.Must(t, two.AddSegment(0, a, 0, math.MaxInt64, true))
-		testkit.Must(t, two.AddSegment(0, b, 0, math.MaxInt64, true))
+		testkit.Must(t, two.AddSegment(t.Context(), 0, a, 0, math.MaxInt64, true))
+		testkit.Must(t, two.AddSegment(t.Context(), 0, b, 0, math.MaxInt64, true))
 		one.Add(Document{Session: 1, Seq: 1, Text: "bread of another session"})
 		one.Remove(1, 1, 1)
 		m := encode(t, &merged)
-		testkit.Must(t, one.AddSegment(0, m, 0, math.MaxInt64, true))
-		testkit.Must(t, some.AddSegment(0, m, 0, math.MaxInt64, false))
+		testkit.Must(t, one.AddSegment(t.Context(), 0, m, 0, math.MaxInt64, true))
+		testkit.Must(t, some.AddSegment(t.Context(), 0, m, 0, math.MaxInt64, false))
 		rank(t, &two, Query{Text: "bread house w7", Limit: 3})
 		rank(t, &some, Query{Text: "baker w9", Limit: 3})
 		add(&two, all[second:])
@@ -140,12 +141,12 @@ func TestSegments_EqualMessages(t *testing.T) {
 // TestSegments_Damaged changes pieces: they are refused or read, and nothing panics.
 func TestSegments_Damaged(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
-	pieces, err := add(&Corpus{}, conversation(r, 300)).EncodeSegment()
+	pieces, err := add(&Corpus{}, conversation(r, 300)).EncodeSegment(t.Context())
 	testkit.Must(t, err)
 	refused := 0
 	for range 3_000 {
 		damaged := r.IntN(len(pieces))
-		read := func(n int) ([]byte, error) {
+		read := func(_ context.Context, n int) ([]byte, error) {
 			if n >= len(pieces) {
 				return nil, ErrDamaged
 			}
@@ -157,11 +158,11 @@ func TestSegments_Damaged(t *testing.T) {
 			return b, nil
 		}
 		var c Corpus
-		if c.AddSegment(0, read, 0, math.MaxInt64, true) != nil {
+		if c.AddSegment(t.Context(), 0, read, 0, math.MaxInt64, true) != nil {
 			refused++
 			continue
 		}
-		if _, err := c.Rank(Query{Text: question(r), Limit: 5}); err != nil {
+		if _, err := c.Rank(t.Context(), Query{Text: question(r), Limit: 5}); err != nil {
 			refused++
 			if !errors.Is(err, ErrDamaged) {
 				t.Fatal(err)
