@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -30,13 +31,15 @@ func TestScale(t *testing.T) {
 	if n == 0 {
 		t.Skip("a measurement: set QTYPE_SEARCH_MESSAGES")
 	}
-	t.Run("one session", func(t *testing.T) { measureScale(t, n, func(int) string { return "s" }, search.Session("s"), 5_000) })
+	t.Run("one session", func(t *testing.T) {
+		measureScale(t, n, "one session", func(int) string { return "s" }, search.Session("s"), 5_000)
+	})
 	t.Run("many sessions", func(t *testing.T) {
-		measureScale(t, n, func(i int) string { return fmt.Sprintf("u%d/s%d", i%1000, i) }, search.All(), 1)
+		measureScale(t, n, "many sessions", func(i int) string { return fmt.Sprintf("u%d/s%d", i%1000, i) }, search.All(), 1)
 	})
 }
 
-func measureScale(t *testing.T, n int, session func(int) string, scope search.Scope, batch int) {
+func measureScale(t *testing.T, n int, name string, session func(int) string, scope search.Scope, batch int) {
 	path := filepath.Join(t.TempDir(), "m.db")
 	backend, err := sqlite.Open(path)
 	testkit.Must(t, err)
@@ -45,8 +48,8 @@ func measureScale(t *testing.T, n int, session func(int) string, scope search.Sc
 	seq := map[string]memory.Head{}
 	start := time.Now()
 	for i := 0; i < n; i += batch {
-		name := session(i)
-		head := seq[name]
+		session := session(i)
+		head := seq[session]
 		c := store.Change{Version: head.Version, Next: store.NextVersion(head.Version), State: head.State}
 		for range min(batch, n-i) {
 			var text []string
@@ -54,12 +57,12 @@ func measureScale(t *testing.T, n int, session func(int) string, scope search.Sc
 				text = append(text, fmt.Sprintf("w%d", zipf.Uint64()))
 			}
 			c.State.Last++
-			c.Entries = append(c.Entries, &memory.Entry{Message: chat.Message{ID: fmt.Sprint(name, c.State.Last), Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: strings.Join(text, " ")}}},
+			c.Entries = append(c.Entries, &memory.Entry{Message: chat.Message{ID: fmt.Sprint(session, c.State.Last), Role: chat.User, Blocks: []chat.Block{{Type: "text", Text: strings.Join(text, " ")}}},
 				Seq: c.State.Last, Turn: c.State.Last, Tokens: 20, Time: time.Unix(1_700_000_000+int64(i), 0)})
 		}
 		c.State.Turns, c.State.First, c.State.LastSaid = c.State.Last, c.State.Last+1, time.Unix(1_700_000_000+int64(i), 0)
-		testkit.Must(t, backend.Apply(t.Context(), memory.Key{Memory: "m", Session: name}, c))
-		seq[name] = memory.Head{Version: c.Next, State: c.State}
+		testkit.Must(t, backend.Apply(t.Context(), memory.Key{Memory: "m", Session: session}, c))
+		seq[session] = memory.Head{Version: c.Next, State: c.State}
 	}
 	t.Logf("%d messages written in %s", n, time.Since(start).Round(time.Millisecond))
 	m, err := memory.New(memory.Config{ID: "m", Counter: words{}}, backend)
@@ -68,13 +71,30 @@ func measureScale(t *testing.T, n int, session func(int) string, scope search.Sc
 	testkit.Must(t, backend.Close())
 	t.Logf("%d bytes of stored words for a message", storedBytes(t, path)/int64(n))
 	for range 3 {
-		backend, err := sqlite.Open(path)
+		command := exec.Command(os.Args[0], "-test.run=^TestScale_NewProcess$", "-test.v")
+		command.Env = append(os.Environ(), "QTYPE_SEARCH_FILE="+path, "QTYPE_SEARCH_SCOPE="+name)
+		out, err := command.CombinedOutput()
 		testkit.Must(t, err)
-		m, err := memory.New(memory.Config{ID: "m", Counter: words{}}, backend)
-		testkit.Must(t, err)
-		measureSearches(t, "a new process", search.New(m), scope, "w30000 w120", "w777 w8888", "w30000 w120", "w5 w1 w2 w9", "w5 w1 w2 w9")
-		testkit.Must(t, backend.Close())
+		t.Logf("a new process: %s", out)
 	}
+}
+
+// TestScale_NewProcess searches what TestScale has written.
+func TestScale_NewProcess(t *testing.T) {
+	path := os.Getenv("QTYPE_SEARCH_FILE")
+	if path == "" {
+		t.Skip("a part of TestScale")
+	}
+	scope := search.All()
+	if os.Getenv("QTYPE_SEARCH_SCOPE") == "one session" {
+		scope = search.Session("s")
+	}
+	backend, err := sqlite.Open(path)
+	testkit.Must(t, err)
+	defer backend.Close()
+	m, err := memory.New(memory.Config{ID: "m", Counter: words{}}, backend)
+	testkit.Must(t, err)
+	measureSearches(t, "search", search.New(m), scope, "w30000 w120", "w777 w8888", "w30000 w120", "w5 w1 w2 w9", "w5 w1 w2 w9")
 }
 
 // storedBytes returns the size of the stored words of all sessions in a file.

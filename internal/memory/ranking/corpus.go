@@ -180,31 +180,35 @@ func (c *Corpus) addPassage(d *Document, part int, p Passage) {
 	c.lengths = append(c.lengths, uint16(min(length, math.MaxUint16)))
 	c.previous, c.next, c.dead = append(c.previous, -1), append(c.next, -1), append(c.dead, false)
 	c.inner = append(c.inner, false)
-	c.addDocument(doc)
+	last, found := c.last[d.Session]
+	if !found {
+		last = -1
+	}
+	c.last[d.Session] = c.addDocument(doc, last)
 }
 
-// addDocument counts a document and gives it its place in its session.
-func (c *Corpus) addDocument(doc int32) {
+// addDocument counts a document and gives it its place in its session, whose newest document is last, -1 for none. It returns the
+// one that is it then.
+func (c *Corpus) addDocument(doc, last int32) int32 {
 	r := &c.docs[doc]
 	if c.live == 0 && c.oldest == 0 || r.seconds < c.first {
 		c.first = r.seconds
 	}
 	c.newest = max(c.newest, r.seconds)
-	after := int32(-1)
-	before, found := c.last[r.session]
-	for found && before >= 0 && c.docs[before].seq > r.seq {
-		after, before = before, c.docs[before].before
-	}
-	if found && before >= 0 {
-		c.link(before, doc)
-	}
-	if after >= 0 {
-		c.link(doc, after)
-	} else {
-		c.last[r.session] = doc
-	}
 	c.live++
 	c.total += int64(c.lengths[doc])
+	before, after := last, int32(-1)
+	for before >= 0 && c.docs[before].seq > r.seq {
+		before, after = c.docs[before].before, before
+	}
+	if before >= 0 {
+		c.link(before, doc)
+	}
+	if after < 0 {
+		return doc
+	}
+	c.link(doc, after)
+	return last
 }
 
 // link makes documents of a session follow each other. They are neighbors if they are of the same conversation.
@@ -272,12 +276,17 @@ func (c *Corpus) author(name string) int32 {
 	return n
 }
 
-// findInner finds the inner documents near changed ones.
+// findInner finds the inner documents near changed ones: those between reach links on each side.
 func (c *Corpus) findInner(from, to int) {
-	for doc := max(from-reach, 0); doc < min(to+reach, len(c.docs)); doc++ {
-		c.inner[doc] = doc >= reach && doc+reach < len(c.docs)
-		for i := doc - reach; i < doc+reach && c.inner[doc]; i++ {
-			c.inner[doc] = c.next[i] == int32(i+1)
+	run := 0 // links in a row
+	for i := max(from-2*reach, 0); i < min(to+2*reach, len(c.docs)); i++ {
+		if c.next[i] == int32(i+1) {
+			run++
+		} else {
+			run = 0
+		}
+		if doc := i + 1 - reach; doc >= from-reach && doc >= 0 {
+			c.inner[doc] = run >= 2*reach
 		}
 	}
 }

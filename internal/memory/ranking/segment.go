@@ -17,7 +17,7 @@ const SegmentForm = 1
 const (
 	columnDocs      = 1 << 14 // documents of a piece of the columns
 	dictionaryBytes = 4 << 10 // of a piece of the dictionary
-	listBytes       = 32 << 10
+	listBytes       = 16 << 10
 )
 
 // encoder writes the pieces of a segment: the header, columns, dictionary and lists.

@@ -21,6 +21,9 @@ type segment struct {
 	docs       int
 	dictionary []dictionaryPiece
 	lists      int // number of the first piece with lists
+
+	recent int // number of the piece with lists that was read last
+	bytes  []byte
 }
 
 // dictionaryPiece is a piece of a dictionary.
@@ -63,7 +66,7 @@ func (c *Corpus) AddSegment(ctx context.Context, session int32, read Pieces, fro
 	if r.bad || s.docs == 0 || len(authors) == 0 {
 		return ErrDamaged
 	}
-	c.reserve(s.docs)
+	c.Reserve(s.docs)
 	for i := range columns {
 		b, err := read(ctx, 1+i)
 		if err != nil {
@@ -74,12 +77,13 @@ func (c *Corpus) AddSegment(ctx context.Context, session int32, read Pieces, fro
 		}
 	}
 	c.segments = append(c.segments, s)
-	c.addDocuments(int(s.first), func(r *record) bool { return r.seq >= from && r.seq <= to && (aside || !r.aside) })
+	c.addDocuments(session, int(s.first), func(r *record) bool { return r.seq >= from && r.seq <= to && (aside || !r.aside) })
 	return nil
 }
 
-// reserve makes room for documents.
-func (c *Corpus) reserve(n int) {
+// Reserve makes room for documents.
+func (c *Corpus) Reserve(n int) {
+	c.init()
 	c.docs, c.lengths, c.wholes = slices.Grow(c.docs, n), slices.Grow(c.lengths, n), slices.Grow(c.wholes, n)
 	c.previous, c.next = slices.Grow(c.previous, n), slices.Grow(c.next, n)
 	c.inner, c.dead = slices.Grow(c.inner, n), slices.Grow(c.dead, n)
@@ -128,13 +132,20 @@ func (c *Corpus) addColumns(session int32, b []byte, n int, authors []int32) boo
 	return true
 }
 
-// addDocuments makes documents from one on, which were removed, part of the corpus, if they are kept.
-func (c *Corpus) addDocuments(first int, keep func(*record) bool) {
+// addDocuments makes documents of a session from one on, which were removed, part of the corpus, if they are kept.
+func (c *Corpus) addDocuments(session int32, first int, keep func(*record) bool) {
+	last, found := c.last[session]
+	if !found {
+		last = -1
+	}
 	for doc := first; doc < len(c.docs); doc++ {
 		if r := &c.docs[doc]; keep(r) {
 			c.dead[doc] = false
-			c.addDocument(int32(doc))
+			last = c.addDocument(int32(doc), last)
 		}
+	}
+	if last >= 0 {
+		c.last[session] = last
 	}
 	c.findInner(first, len(c.docs))
 	c.skipDead()
@@ -163,7 +174,7 @@ func (c *Corpus) documents(id int32) []uint32 {
 
 // read returns the documents of a list.
 func (l storedList) read(ctx context.Context) ([]uint32, error) {
-	b, err := l.in.read(ctx, l.in.lists+l.list)
+	b, err := l.in.readLists(ctx, l.in.lists+l.list)
 	if err != nil {
 		return nil, err
 	}
@@ -184,6 +195,18 @@ func (l storedList) read(ctx context.Context) ([]uint32, error) {
 		out = append(out, (l.in.first+doc)<<countBits|count)
 	}
 	return out, nil
+}
+
+// readLists returns a piece with lists. Terms that begin alike are in the same one.
+func (s *segment) readLists(ctx context.Context, number int) ([]byte, error) {
+	if s.bytes != nil && s.recent == number {
+		return s.bytes, nil
+	}
+	b, err := s.read(ctx, number)
+	if err == nil && len(b) <= listBytes {
+		s.recent, s.bytes = number, b
+	}
+	return b, err
 }
 
 // learn makes the corpus know the terms of segments from one up to another one, without it.

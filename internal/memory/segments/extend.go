@@ -58,9 +58,9 @@ func (x *Index) extend(ctx context.Context, head store.Head, now time.Time) erro
 		if err != nil {
 			return err
 		}
-		next.Pieces = len(pieces)
+		next.Pieces, next.Docs = len(pieces), c.Len()
 		for i, b := range pieces {
-			if err := write(ctx, x.store, pieceKey(x.key, next.ID, i), 0, b, now); err != nil {
+			if err := write(ctx, x.store, pieceKey(x.key, next.ID, i), 0, split(b), now); err != nil {
 				return err
 			}
 		}
@@ -107,7 +107,7 @@ func (x *Index) replace(ctx context.Context, kept int, next part, now time.Time)
 	if err != nil {
 		return err
 	}
-	if err := write(ctx, x.store, listKey(x.key), x.version, value, now); err != nil {
+	if err := write(ctx, x.store, listKey(x.key), x.version, map[string][]byte{valueName: value}, now); err != nil {
 		if errors.Is(err, store.ErrConflict) {
 			return errors.Join(err, deletePieces(ctx, x.store, x.key, func(id string) bool { return id == next.ID }))
 		}

@@ -1,7 +1,7 @@
 // Package segments stores the index of the words of long sessions, so that a new process does not read and index all
 // of their messages for its first search.
 //
-// A segment has consecutive messages, in pieces of package ranking. Each piece is a value of a session of its own in a companion
+// A segment has consecutive messages, in pieces of package ranking. Each piece is the values of a session of its own in a companion
 // memory of the same store: every store keeps values as they are, and encrypting ones seal them. Another session of the companion lists
 // the segments. It changes as a whole, on the condition that no other process has changed it; the pieces of a segment never change.
 // It also names the generation of the session, and its edits and deletions: an index of a text that a user has deleted is not used.
@@ -12,7 +12,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/memory/ranking"
@@ -25,8 +27,9 @@ const (
 
 	maxBatch     = 1 << 17 // messages that are indexed at a time
 	maxMerged    = 1 << 19 // messages of a segment that is merged of others
+	valueBytes   = 16 << 10
 	memorySuffix = "\x00words"
-	valueName    = "words"
+	valueName    = "words" // of a list
 	// maxGeneration is the most changes of a session between its creation and its deletion.
 	maxGeneration = 1 << 40
 )
@@ -68,6 +71,7 @@ type part struct {
 	From   int64  `json:"from"`
 	To     int64  `json:"to"` // positions of messages
 	Pieces int    `json:"pieces"`
+	Docs   int    `json:"docs"` // passages
 }
 
 func (p part) messages() int64 { return p.To - p.From + 1 }
@@ -137,6 +141,11 @@ func (x *Index) Len() int { return len(x.list.Segments) }
 // AddTo adds the messages from a position to another one to a corpus; without aside, no calls and results of tools. After an error the corpus is
 // not to be used.
 func (x *Index) AddTo(ctx context.Context, c *ranking.Corpus, session int32, from, to int64, aside bool) error {
+	docs := 0
+	for _, p := range x.list.Segments {
+		docs += p.Docs
+	}
+	c.Reserve(docs)
 	for _, p := range x.list.Segments {
 		if p.To < from || p.From > to || p.Pieces == 0 {
 			continue
@@ -158,11 +167,29 @@ func (x *Index) pieces(p part) ranking.Pieces {
 		if err != nil {
 			return nil, err
 		}
-		if b := head.Values[valueName]; b != nil {
-			return b, nil
+		if len(head.Values) == 0 {
+			return nil, ErrGone
 		}
-		return nil, ErrGone
+		return join(head.Values), nil
 	}
+}
+
+// split returns the values that have a piece, which are small: SQLite compares whole values when it looks for one.
+func split(piece []byte) map[string][]byte {
+	values := map[string][]byte{}
+	for chunk := range slices.Chunk(piece, valueBytes) {
+		values[fmt.Sprintf("%06x", len(values))] = chunk
+	}
+	return values
+}
+
+// join is the reverse of split.
+func join(values map[string][]byte) []byte {
+	var b []byte
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		b = append(slices.Grow(b, len(values)*valueBytes-len(b)), values[name]...)
+	}
+	return b
 }
 
 // IsUnusable reports whether an error is one of the stored index: it is to be opened again, or discarded.
@@ -171,7 +198,7 @@ func IsUnusable(err error) bool { return errors.Is(err, ErrGone) || errors.Is(er
 // newID returns the id of a segment.
 func newID() string { return fmt.Sprintf("%0*x", idDigits, rand.Uint64()) }
 
-// write stores a value in a session.
-func write(ctx context.Context, s store.Store, key store.Key, version int64, value []byte, now time.Time) error {
-	return s.Apply(ctx, key, store.Change{Version: version, Next: store.NextVersion(version), State: store.State{LastSaid: now}, Values: map[string][]byte{valueName: value}})
+// write stores values in a session.
+func write(ctx context.Context, s store.Store, key store.Key, version int64, values map[string][]byte, now time.Time) error {
+	return s.Apply(ctx, key, store.Change{Version: version, Next: store.NextVersion(version), State: store.State{LastSaid: now}, Values: values})
 }
