@@ -1,0 +1,185 @@
+package search_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/qtype-dev/qtype/internal/memory/encrypted"
+	"github.com/qtype-dev/qtype/internal/memory/ranking"
+	"github.com/qtype-dev/qtype/internal/memory/segments"
+	"github.com/qtype-dev/qtype/internal/memory/sqlite"
+	"github.com/qtype-dev/qtype/internal/testkit"
+	"github.com/qtype-dev/qtype/memory"
+	"github.com/qtype-dev/qtype/memory/search"
+	memstore "github.com/qtype-dev/qtype/memory/store"
+	"github.com/qtype-dev/qtype/spec/chat"
+)
+
+// sayMany adds as many messages as are worth stored words, one of them with a rare word.
+func sayMany(t *testing.T, m *memory.Memory, session, rare string) {
+	var all []chat.Message
+	for i := range segments.MinMessages {
+		all = append(all, chat.Text(chat.User, fmt.Sprintf("the bakery sold loaf%d of bread%d to a baker", i%211, i%1009)))
+	}
+	all[50] = chat.Text(chat.User, "a note about "+rare)
+	testkit.Must(t, m.Append(t.Context(), session, all...))
+}
+
+// storedWords returns the bytes of all stored words.
+func storedWords(t *testing.T, s memory.Store) (all []byte) {
+	var sessions []string
+	for l, err := range s.Sessions(t.Context(), segments.StoredMemory("m")) {
+		testkit.Must(t, err)
+		sessions = append(sessions, l.Session)
+	}
+	for _, session := range sessions {
+		head, err := s.Head(t.Context(), memory.Key{Memory: segments.StoredMemory("m"), Session: session})
+		testkit.Must(t, err)
+		for _, value := range head.Values {
+			all = append(all, value...)
+		}
+	}
+	return all
+}
+
+// ranked returns what an index of the messages finds.
+func ranked(t *testing.T, m *memory.Memory, session, text string, limit int) (contents []string) {
+	var c ranking.Corpus
+	var texts []string
+	for e, err := range m.History(t.Context(), session) {
+		testkit.Must(t, err)
+		c.Add(ranking.Document{Seq: e.Seq, Time: e.Time, Name: e.Message.Name, Text: e.Message.Text()})
+		texts = append(texts, e.Message.Text())
+	}
+	results, err := c.Rank(t.Context(), ranking.Query{Text: text, Limit: limit, Whole: true})
+	testkit.Must(t, err)
+	for _, r := range results {
+		contents = append(contents, session+": "+texts[r.Doc])
+	}
+	return contents
+}
+
+// TestSearch_StoredWords checks that new processes find with stored words what an index of the messages finds, that an encrypted store
+// has no word in its file, and that a process goes on when another one has merged the segments that it reads.
+func TestSearch_StoredWords(t *testing.T) {
+	raw := make([]byte, 32)
+	_, _ = rand.Read(raw)
+	key, err := encrypted.ParseKey(base64.StdEncoding.EncodeToString(raw))
+	testkit.Must(t, err)
+	path := filepath.Join(t.TempDir(), "m.db")
+	file, err := sqlite.Open(path)
+	testkit.Must(t, err)
+	for name, store := range map[string]memory.Store{"in process": memory.NewInProcess(), "encrypted": encrypted.New(file, "here", encrypted.Keys{Key: key})} {
+		t.Run(name, func(t *testing.T) {
+			m := newMemory(t, memory.Config{}, store)
+			sayMany(t, m, "s", "zanzibar")
+			find(t, search.New(m), search.Query{Text: "bread7", Scope: search.Session("s")})
+			if len(storedWords(t, store)) == 0 {
+				t.Fatal("no words were stored")
+			}
+			running := search.New(newMemory(t, memory.Config{}, store))
+			say(t, m, "s", "a tail about zanzibar")
+			for _, text := range []string{"zanzibar", "bread7 loaf3", "zanzibr", "baking", "unknown"} {
+				q := search.Query{Text: text, Scope: search.Session("s"), Limit: 10}
+				if got, want := find(t, running, q), ranked(t, m, "s", text, 10); !slices.Equal(got, want) {
+					t.Errorf("%s: %q, want %q", text, got, want)
+				}
+			}
+			sayMany(t, m, "s", "timbuktu")
+			testkit.Must(t, m.StoreWords(t.Context(), "s"))
+			for _, text := range []string{"loaf99", "timbuktu"} { // were not read before
+				q := search.Query{Text: text, Scope: search.Session("s"), Limit: 3}
+				if got, want := find(t, running, q), ranked(t, m, "s", text, 3); !slices.Equal(got, want) {
+					t.Errorf("after a merge, %s: %q, want %q", text, got, want)
+				}
+			}
+			if len(storedWords(t, store)) == 0 {
+				t.Error("words were deleted that another process had stored")
+			}
+		})
+	}
+	testkit.Must(t, file.Close())
+	for _, suffix := range []string{"", "-wal"} {
+		b, err := os.ReadFile(path + suffix)
+		if err == nil && (bytes.Contains(b, []byte("zanzibar")) || bytes.Contains(b, []byte("bakeri"))) {
+			t.Errorf("%s has words", path+suffix)
+		}
+	}
+}
+
+// TestSearch_StoredWordsAreDeleted checks that no stored words are left of what was edited, deleted, forgotten or has expired.
+func TestSearch_StoredWordsAreDeleted(t *testing.T) {
+	now := time.Now()
+	store := memory.NewInProcess()
+	m := newMemory(t, memory.Config{TTL: time.Hour, Now: func() time.Time { return now }}, store)
+	for name, remove := range map[string]func() error{
+		"edit":   func() error { return m.Edit(t.Context(), "u/s", 51, chat.Text(chat.User, "nothing")) },
+		"delete": func() error { return m.Delete(t.Context(), "u/s", 51) },
+		"clear":  func() error { return m.Clear(t.Context(), "u/s") },
+		"forget": func() error { _, err := m.ForgetUser(t.Context(), "u"); return err },
+		"expire": func() error { now = now.Add(2 * time.Hour); _, err := m.Prune(t.Context()); return err },
+		"expire and write": func() error {
+			now = now.Add(2 * time.Hour)
+			return m.Append(t.Context(), "u/s", chat.Text(chat.User, "anew"))
+		},
+	} {
+		sayMany(t, m, "u/s", "zanzibar")
+		testkit.Must(t, m.StoreWords(t.Context(), "u/s"))
+		if !bytes.Contains(storedWords(t, store), []byte("zanzibar")) {
+			t.Fatal("the words were not stored")
+		}
+		testkit.Must(t, remove())
+		if left := storedWords(t, store); len(left) > 0 {
+			t.Errorf("%s: %d bytes are left", name, len(left))
+		}
+		for _, text := range find(t, search.New(m), search.Query{Text: "zanzibar", Scope: search.Session("u/s")}) {
+			if strings.Contains(text, "zanzibar") {
+				t.Errorf("%s: found %q", name, text)
+			}
+		}
+		if bytes.Contains(storedWords(t, store), []byte("zanzibar")) {
+			t.Errorf("%s: the word was stored again", name)
+		}
+		testkit.Must(t, m.Clear(t.Context(), "u/s"))
+	}
+}
+
+// interrupted is a store that does something before the list of stored words changes.
+type interrupted struct {
+	memory.Store
+	before func()
+}
+
+func (s *interrupted) Apply(ctx context.Context, key memory.Key, c memstore.Change) error {
+	if before := s.before; before != nil && key.Memory == segments.StoredMemory("m") && strings.HasSuffix(key.Session, "\x00") {
+		s.before = nil
+		before()
+	}
+	return s.Store.Apply(ctx, key, c)
+}
+
+// TestStoreWords_MessageIsDeletedMeanwhile checks that words do not stay that were read before their message was deleted.
+func TestStoreWords_MessageIsDeletedMeanwhile(t *testing.T) {
+	for name, remove := range map[string]func(*memory.Memory) error{
+		"message": func(m *memory.Memory) error { return m.Delete(t.Context(), "s", 51) },
+		"session": func(m *memory.Memory) error { return m.Clear(t.Context(), "s") },
+	} {
+		s := &interrupted{Store: memory.NewInProcess()}
+		m := newMemory(t, memory.Config{}, s)
+		sayMany(t, m, "s", "zanzibar")
+		s.before = func() { testkit.Must(t, remove(m)) }
+		testkit.Must(t, m.StoreWords(t.Context(), "s"))
+		if s.before != nil || bytes.Contains(storedWords(t, s), []byte("zanzibar")) {
+			t.Errorf("%s: the word is still stored", name)
+		}
+	}
+}
