@@ -51,8 +51,8 @@ func storedWords(t *testing.T, s memory.Store) (all []byte) {
 	return all
 }
 
-// ranked returns what an index of the messages finds.
-func ranked(t *testing.T, m *memory.Memory, session, text string, limit int) (contents []string) {
+// indexOf returns a search of an index of the messages of a session.
+func indexOf(t *testing.T, m *memory.Memory, session string) func(text string, limit int) (contents []string) {
 	var c ranking.Corpus
 	var texts []string
 	for e, err := range m.History(t.Context(), session) {
@@ -60,12 +60,14 @@ func ranked(t *testing.T, m *memory.Memory, session, text string, limit int) (co
 		c.Add(ranking.Document{Seq: e.Seq, Time: e.Time, Name: e.Message.Name, Text: e.Message.Text()})
 		texts = append(texts, e.Message.Text())
 	}
-	results, err := c.Rank(t.Context(), ranking.Query{Text: text, Limit: limit, Whole: true})
-	testkit.Must(t, err)
-	for _, r := range results {
-		contents = append(contents, session+": "+texts[r.Doc])
+	return func(text string, limit int) (contents []string) {
+		results, err := c.Rank(t.Context(), ranking.Query{Text: text, Limit: limit, Whole: true})
+		testkit.Must(t, err)
+		for _, r := range results {
+			contents = append(contents, session+": "+texts[r.Doc])
+		}
+		return contents
 	}
-	return contents
 }
 
 // TestSearch_StoredWords checks that new processes find with stored words what an index of the messages finds, that an encrypted store
@@ -88,17 +90,19 @@ func TestSearch_StoredWords(t *testing.T) {
 			}
 			running := search.New(newMemory(t, memory.Config{}, store))
 			say(t, m, "s", "a tail about zanzibar")
+			ranked := indexOf(t, m, "s")
 			for _, text := range []string{"zanzibar", "bread7 loaf3", "zanzibr", "baking", "unknown"} {
 				q := search.Query{Text: text, Scope: search.Session("s"), Limit: 10}
-				if got, want := find(t, running, q), ranked(t, m, "s", text, 10); !slices.Equal(got, want) {
+				if got, want := find(t, running, q), ranked(text, 10); !slices.Equal(got, want) {
 					t.Errorf("%s: %q, want %q", text, got, want)
 				}
 			}
 			sayMany(t, m, "s", "timbuktu")
 			testkit.Must(t, m.StoreWords(t.Context(), "s"))
+			ranked = indexOf(t, m, "s")
 			for _, text := range []string{"loaf99", "timbuktu"} { // were not read before
 				q := search.Query{Text: text, Scope: search.Session("s"), Limit: 3}
-				if got, want := find(t, running, q), ranked(t, m, "s", text, 3); !slices.Equal(got, want) {
+				if got, want := find(t, running, q), ranked(text, 3); !slices.Equal(got, want) {
 					t.Errorf("after a merge, %s: %q, want %q", text, got, want)
 				}
 			}

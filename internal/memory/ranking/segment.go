@@ -16,8 +16,8 @@ const SegmentForm = 1
 
 const (
 	columnDocs      = 1 << 14 // documents of a piece of the columns
-	dictionaryBytes = 4 << 10 // of a piece of the dictionary
-	listBytes       = 16 << 10
+	dictionaryBytes = 16 << 10 // of a piece of the dictionary
+	listBytes       = 64 << 10
 )
 
 // encoder writes the pieces of a segment: the header, columns, dictionary and lists.
