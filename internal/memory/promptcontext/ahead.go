@@ -44,7 +44,7 @@ func (c *source) Prepare(key memory.Key, last int64, run func(work func(open fun
 			c.ahead.end(key, j, true)
 		}
 	}
-	if last-c.storing.known(key) < segments.MinMessages {
+	if last <= maxMessages || last-c.storing.known(key) < segments.MinMessages {
 		return
 	}
 	j, begun := c.storing.begin(key)

@@ -182,9 +182,12 @@ func (t *turnContext) updateSession(x *wordIndex, of searched) error {
 	return nil
 }
 
-// addStored adds stored words of the messages of a session. Edited messages, whose words are stored where their texts are, are read.
+// addStored adds stored words of the messages of a session, if these are not few enough to read all of them. Edited messages, whose words are stored where their texts are, are read.
 func (t *turnContext) addStored(x *wordIndex, s *wordSession, of searched) error {
 	ctx := t.session.Context()
+	if of.last-of.first < maxMessages {
+		return nil
+	}
 	words, err := segments.Open(ctx, t.session.Store(), of.key, of.head)
 	if err != nil {
 		return err
