@@ -158,7 +158,7 @@ func (m *Matrix) appendPacked(row []byte) error {
 	m.factors = append(m.factors, math.Float32frombits(binary.LittleEndian.Uint32(row)))
 	from := len(m.codes)
 	m.codes = slices.Grow(m.codes, m.stride)[:from+m.stride]
-	codes := unsafe.Slice((*byte)(unsafe.Pointer(&m.codes[from])), m.stride) // a million rows are read for a search
+	codes := unsafe.Slice((*byte)(unsafe.Pointer(&m.codes[from])), m.stride) //nolint:gosec // bytes of the row; a search reads a million rows
 	for row = row[4:]; len(row) >= 8; row, codes = row[8:], codes[16:] {
 		packed := binary.LittleEndian.Uint64(row)
 		binary.LittleEndian.PutUint64(codes, (packed&low|signs)-eights^signs)

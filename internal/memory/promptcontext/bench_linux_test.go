@@ -49,7 +49,7 @@ func BenchmarkTurn(b *testing.B) {
 					testkit.Must(b, m.Append(b.Context(), "s", part...))
 				}
 				testkit.Must(b, m.StoreWords(b.Context(), "s")) // as after a turn
-				for range 3 { // fills the caches
+				for range 3 {                                   // fills the caches
 					runTurn(b, m, sentences(random, 1), sentences(random, 6))
 				}
 				b.ReportAllocs()

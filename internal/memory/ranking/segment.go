@@ -15,7 +15,7 @@ import (
 const SegmentForm = 1
 
 const (
-	columnDocs      = 1 << 14 // documents of a piece of the columns
+	columnDocs      = 1 << 14  // documents of a piece of the columns
 	dictionaryBytes = 16 << 10 // of a piece of the dictionary
 	listBytes       = 64 << 10
 )
