@@ -45,7 +45,7 @@ type indexed struct {
 	version int64
 	last    int64
 	words   *segments.Index // stored words that were added; nil for none
-	stored  int64           // position of the last message whose words are stored
+	stored  int64           // position of the last message whose words are stored, or could not be
 	rewound string
 	edited  string
 	round   int // of the last update that saw the session
@@ -200,10 +200,13 @@ func (x *index) useStored(ctx context.Context, l memory.SessionHead, known *inde
 		return err
 	}
 	known.stored = words.To()
-	if known.last > 0 || known.stored == 0 {
+	if x.problem != "" {
+		known.stored = l.Head.State.Last
+	}
+	if known.last > 0 || words.To() == 0 {
 		return nil
 	}
-	known.words, known.last = words, known.stored
+	known.words, known.last = words, words.To()
 	if err := words.AddTo(ctx, &x.corpus, known.number, 1, known.last, true); err != nil {
 		if !segments.IsUnusable(err) { // else discard does so
 			x.reset()

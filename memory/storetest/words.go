@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,16 @@ func storedWords(t *testing.T, s store.Store) {
 	x := wordsOf(t, s, key)
 	if x.To() != int64(len(all)) || x.Len() != 1 {
 		t.Fatalf("words are stored up to %d in %d segments", x.To(), x.Len())
+	}
+	ids := map[string]bool{}
+	for l, err := range s.Sessions(ctx, segments.StoredMemory("m")) {
+		testkit.Must(t, err)
+		if session, isList := strings.CutSuffix(l.Session, "\x00"); !isList {
+			ids[session[:len(session)-6]] = true // without the number of the piece
+		}
+	}
+	if len(ids) != 1 {
+		t.Errorf("there are pieces of %d segments", len(ids))
 	}
 	testkit.Must(t, segments.Prune(ctx, s, "m", time.Now().Add(2*time.Hour)))
 	if x = wordsOf(t, s, key); x.To() != int64(len(all)) {

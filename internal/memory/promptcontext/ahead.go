@@ -22,7 +22,7 @@ const maxStored = 1_024
 type aheadJobs struct {
 	mu     sync.Mutex
 	byKey  map[memory.Key]*aheadJob
-	stored map[memory.Key]int64
+	stored map[memory.Key]storedWords
 }
 
 // aheadJob embeds messages of a session in the background.
@@ -44,7 +44,7 @@ func (c *source) Prepare(key memory.Key, last int64, run func(work func(open fun
 			c.ahead.end(key, j, true)
 		}
 	}
-	if last <= maxMessages || last-c.storing.known(key) < segments.MinMessages {
+	if last <= maxMessages || last-c.storing.tried(key) < segments.MinMessages {
 		return
 	}
 	j, begun := c.storing.begin(key)
@@ -53,35 +53,48 @@ func (c *source) Prepare(key memory.Key, last int64, run func(work func(open fun
 	}
 }
 
-// storeWords stores the words of messages of a session. What fails is left to a later turn.
+// storeWords stores the words of messages of a session. What fails is left to a later turn: of a process that ends, or after as many
+// messages as are worth it.
 func (c *source) storeWords(key memory.Key, j *aheadJob, open func() (memory.ContextSession, error)) {
+	defer c.storing.end(key, j, true)
 	s, err := open()
-	to := int64(0)
-	if err == nil {
-		to, err = segments.Extend(s.Context(), s.Store(), key, s.Now())
-	}
 	if err != nil {
-		c.warn(fmt.Sprintf("memory %s, %s: the index of words could not be stored: %s; a later turn will retry", key.Memory, Retrieval, textfmt.OneLine(err.Error())))
+		return
 	}
-	c.storing.learn(key, to)
-	c.storing.end(key, j, true)
+	to, err := segments.Extend(s.Context(), s.Store(), key, s.Now())
+	if err == nil || s.Context().Err() != nil {
+		c.storing.learn(key, storedWords{to, to})
+		return
+	}
+	c.storing.learn(key, storedWords{to, s.Head().State.Last})
+	c.warn(fmt.Sprintf("memory %s, %s: the index of words could not be stored: %s; a later turn will retry", key.Memory, Retrieval, textfmt.OneLine(err.Error())))
 }
 
-// known returns the position up to which words of a session are stored, as far as it is known.
+// storedWords is how far the words of a session are stored, as far as it is known, and how far that was tried.
+type storedWords struct{ to, tried int64 }
+
+// known returns the position up to which words of a session are stored.
 func (a *aheadJobs) known(key memory.Key) int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.stored[key]
+	return a.stored[key].to
 }
 
-// learn notes the position up to which words of a session are stored.
-func (a *aheadJobs) learn(key memory.Key, to int64) {
+// tried returns the position up to which words of a session are stored, or could not be.
+func (a *aheadJobs) tried(key memory.Key) int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.stored[key].tried
+}
+
+// learn notes how far the words of a session are stored.
+func (a *aheadJobs) learn(key memory.Key, w storedWords) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.stored == nil || len(a.stored) >= maxStored {
-		a.stored = map[memory.Key]int64{}
+		a.stored = map[memory.Key]storedWords{}
 	}
-	a.stored[key] = to
+	a.stored[key] = w
 }
 
 // begin registers a job; it reports false if there is one, which looks again, or if there are too many.

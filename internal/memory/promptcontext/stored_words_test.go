@@ -27,9 +27,10 @@ func withRetrieval(t *testing.T, store memory.Store, b promptcontext.Block) (m *
 	return m, work.Wait
 }
 
-// retrieved returns what a turn sends to the model in one text.
+// retrieved returns the last message that a turn sends to the model: the question with what was retrieved.
 func retrieved(t *testing.T, m *memory.Memory, question string) string {
-	return strings.Join(textsOf(runTurn(t, m, question, "noted")), "\n")
+	sent := runTurn(t, m, question, "noted")
+	return sent[len(sent)-1].Text()
 }
 
 // TestRetrieval_OldMessages checks that retrieval finds messages before the newest ones when their words are stored, after a turn or

@@ -158,7 +158,7 @@ func (t *turnContext) updateSession(x *wordIndex, of searched) error {
 	}
 	if s.deleted != h.State.Deleted {
 		s.deleted = h.State.Deleted
-		t.source.storing.learn(of.key, 0)
+		t.source.storing.learn(of.key, storedWords{})
 	}
 	x.remove(s, h.State, of.first, last)
 	if last <= s.last {
@@ -192,7 +192,7 @@ func (t *turnContext) addStored(x *wordIndex, s *wordSession, of searched) error
 	if err != nil {
 		return err
 	}
-	t.source.storing.learn(of.key, words.To())
+	t.source.storing.learn(of.key, storedWords{words.To(), words.To()})
 	if words.To() < s.first {
 		return nil
 	}

@@ -61,7 +61,7 @@ func (x *Index) extend(ctx context.Context, head store.Head, now time.Time) erro
 		next.Pieces, next.Docs = len(pieces), c.Len()
 		for i, b := range pieces {
 			if err := write(ctx, x.store, pieceKey(x.key, next.ID, i), 0, split(b), now); err != nil {
-				return err
+				return errors.Join(err, x.deleteSegments(context.WithoutCancel(ctx), next))
 			}
 		}
 	}
@@ -109,7 +109,7 @@ func (x *Index) replace(ctx context.Context, kept int, next part, now time.Time)
 	}
 	if err := write(ctx, x.store, listKey(x.key), x.version, map[string][]byte{valueName: value}, now); err != nil {
 		if errors.Is(err, store.ErrConflict) {
-			return errors.Join(err, deletePieces(ctx, x.store, x.key, func(id string) bool { return id == next.ID }))
+			return errors.Join(err, x.deleteSegments(ctx, next))
 		}
 		return err
 	}
@@ -120,8 +120,15 @@ func (x *Index) replace(ctx context.Context, kept int, next part, now time.Time)
 	if !(&Index{list: changed}).covers(head) {
 		return errors.Join(store.ErrConflict, Delete(ctx, x.store, x.key))
 	}
-	replaced := x.list.Segments[kept:]
+	return x.deleteSegments(ctx, x.list.Segments[kept:]...)
+}
+
+// deleteSegments deletes the pieces of segments.
+func (x *Index) deleteSegments(ctx context.Context, gone ...part) error {
+	if len(gone) == 0 {
+		return nil
+	}
 	return deletePieces(ctx, x.store, x.key, func(id string) bool {
-		return slices.ContainsFunc(replaced, func(p part) bool { return p.ID == id })
+		return slices.ContainsFunc(gone, func(p part) bool { return p.ID == id })
 	})
 }
