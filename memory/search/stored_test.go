@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -179,5 +180,38 @@ func TestStoreWords_MessageIsDeletedMeanwhile(t *testing.T) {
 		if s.before != nil || bytes.Contains(storedWords(t, s), []byte("zanzibar")) {
 			t.Errorf("%s: the word is still stored", name)
 		}
+	}
+}
+
+// unwritable is a store that has no room for stored words.
+type unwritable struct {
+	memory.Store
+	tried int
+}
+
+func (s *unwritable) Apply(ctx context.Context, key memory.Key, c memstore.Change) error {
+	if key.Memory == segments.StoredMemory("m") {
+		s.tried++
+		return errors.New("no room")
+	}
+	return s.Store.Apply(ctx, key, c)
+}
+
+// TestSearch_WordsCannotBeStored finds messages although their words cannot be stored, says so, and does not try again at once.
+func TestSearch_WordsCannotBeStored(t *testing.T) {
+	store := &unwritable{Store: memory.NewInProcess()}
+	m := newMemory(t, memory.Config{}, store)
+	sayMany(t, m, "s", "zanzibar")
+	s := search.New(m)
+	for range 2 {
+		found, err := s.Search(t.Context(), search.Query{Text: "zanzibar", Scope: search.Session("s"), Limit: 1})
+		testkit.Must(t, err)
+		if len(found.Messages) != 1 || found.Messages[0].Seq != 51 || !strings.Contains(found.Problem, "no room") {
+			t.Errorf("found %+v", found)
+		}
+		say(t, m, "s", "more")
+	}
+	if store.tried != 1 {
+		t.Errorf("tried %d times", store.tried)
 	}
 }

@@ -193,3 +193,28 @@ func TestCorpus_AddBetween(t *testing.T) {
 		t.Errorf("removed: %v, want %v", got, want)
 	}
 }
+
+// TestSegments_ManyPieces reads single pieces of a segment with many of each kind.
+func TestSegments_ManyPieces(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 4))
+	var whole, c Corpus
+	for i := range columnDocs + 100 {
+		whole.Add(Document{Seq: int64(i + 1), Text: fmt.Sprintf("a%d common%d e%d", r.IntN(9_000), i%3, r.IntN(9_000)), Time: time.Unix(int64(i), 0)})
+	}
+	pieces, err := whole.EncodeSegment(t.Context())
+	testkit.Must(t, err)
+	read := map[int]bool{}
+	testkit.Must(t, c.AddSegment(t.Context(), 0, func(_ context.Context, n int) ([]byte, error) {
+		read[n] = true
+		return pieces[n], nil
+	}, 0, math.MaxInt64, true))
+	for _, text := range []string{"a77 e4000", "common1 a8", "e8999", "a123x common2", "nothing"} {
+		q := Query{Text: text, Limit: 20}
+		if got, want := placesOf(&c, rank(t, &c, q)), placesOf(&whole, rank(t, &whole, q)); !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+	if len(pieces) < 10 || len(read) == len(pieces) {
+		t.Errorf("%d of %d pieces were read", len(read), len(pieces))
+	}
+}
