@@ -108,19 +108,20 @@ func storedBytes(t *testing.T, path string) (n int64) {
 
 func measureSearches(t *testing.T, name string, s *search.Searcher, scope search.Scope, texts ...string) {
 	for _, text := range texts {
-		before := userTime(t)
+		user, system := cpuTimes(t)
 		found, err := s.Search(context.Background(), search.Query{Text: text, Scope: scope})
 		testkit.Must(t, err)
-		used := userTime(t) - before
+		userAfter, systemAfter := cpuTimes(t)
 		runtime.GC()
 		var stats runtime.MemStats
 		runtime.ReadMemStats(&stats)
-		t.Logf("%s: %s of user CPU time, %d found, %d MB of heap", name, used.Round(100*time.Microsecond), len(found.Messages), stats.HeapAlloc>>20)
+		t.Logf("%s: %s of CPU time for %q, and %s of the system, %d found, %d MB of heap", name, (userAfter - user).Round(100*time.Microsecond),
+			text, (systemAfter - system).Round(100*time.Microsecond), len(found.Messages), stats.HeapAlloc>>20)
 	}
 }
 
-func userTime(t *testing.T) time.Duration {
+func cpuTimes(t *testing.T) (user, system time.Duration) {
 	var used syscall.Rusage
 	testkit.Must(t, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
-	return time.Duration(used.Utime.Nano())
+	return time.Duration(used.Utime.Nano()), time.Duration(used.Stime.Nano())
 }
