@@ -60,7 +60,7 @@ func (m *Memory) expireIfDue(ctx context.Context, key store.Key, v *window.View)
 		if err != nil {
 			return nil, err
 		}
-		err = m.remove(ctx, key, v.Version)
+		err = m.remove(ctx, key, v.Version, v.State.Last)
 		if err == nil {
 			return m.reader.NewView(), nil
 		}
@@ -95,23 +95,30 @@ func (m *Memory) erase(ctx context.Context, key store.Key) error {
 	if err := m.record(ctx, AuditRecord{Operation: AuditDelete, Session: key.Session}); err != nil {
 		return err
 	}
-	if err := m.forget(ctx, key); err != nil {
+	head, err := m.reader.Store.Head(ctx, key)
+	if err != nil {
+		return err
+	}
+	if err := m.forget(ctx, key, head.State.Last); err != nil {
 		return err
 	}
 	return m.reader.Store.Delete(ctx, key)
 }
 
-// remove deletes a session that has the given version.
-func (m *Memory) remove(ctx context.Context, key store.Key, version int64) error {
-	if err := m.forget(ctx, key); err != nil {
+// remove deletes a session that has the given version and messages up to last.
+func (m *Memory) remove(ctx context.Context, key store.Key, version, last int64) error {
+	if err := m.forget(ctx, key, last); err != nil {
 		return err
 	}
 	return store.Remove(ctx, m.reader.Store, key, version)
 }
 
-// forget removes the cached view of a session and what its context stored apart from it.
-func (m *Memory) forget(ctx context.Context, key store.Key) error {
+// forget removes the cached view of a session with messages up to last, and what is stored apart from it.
+func (m *Memory) forget(ctx context.Context, key store.Key, last int64) error {
 	m.sessions.SetView(key.Session, nil)
+	if err := m.forgetWords(ctx, key, last); err != nil {
+		return err
+	}
 	if m.context == nil {
 		return nil
 	}

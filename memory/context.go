@@ -44,9 +44,9 @@ type PortableContext interface {
 
 // Preparer is a ContextSource that can do ahead what the next turn of a session would do.
 type Preparer interface {
-	// Prepare is called after a turn. It may call run, once, to do so in the background; open returns the session as it is
-	// stored. run returns false if nothing is done.
-	Prepare(key store.Key, run func(work func(open func() (ContextSession, error))) bool)
+	// Prepare is called after a turn of a session with messages up to last. It may call run to do so in the background; open
+	// returns the session as it is stored. run returns false if nothing is done.
+	Prepare(key store.Key, last int64, run func(work func(open func() (ContextSession, error))) bool)
 }
 
 // TurnContext is the context of one turn.

@@ -137,7 +137,8 @@ func (m *Memory) revise(ctx context.Context, session string, position int64, pla
 	if err := m.record(ctx, AuditRecord{Operation: AuditEdit, Session: t.key.Session, Message: strconv.FormatInt(position, 10)}); err != nil {
 		return err
 	}
-	return t.apply(ctx, func(base *window.View, n *change.Transition) (bool, error) {
+	last := int64(0)
+	err = t.apply(ctx, func(base *window.View, n *change.Transition) (bool, error) {
 		scratch := *base
 		old, err := m.reader.Place(ctx, t.key, &scratch, position)
 		if err != nil {
@@ -145,6 +146,10 @@ func (m *Memory) revise(ctx context.Context, session string, position int64, pla
 		}
 		changed, err := plan(t, base, n, old)
 		if err != nil || !changed {
+			return false, err
+		}
+		last = base.State.Last + 1 // with the text of an edit
+		if err := m.forgetWords(ctx, t.key, last); err != nil {
 			return false, err
 		}
 		if err := m.withdraw(t, n, old); err != nil {
@@ -159,6 +164,10 @@ func (m *Memory) revise(ctx context.Context, session string, position int64, pla
 		}
 		return true, m.fit(ctx, t, n, base)
 	}, nil)
+	if err != nil {
+		return err
+	}
+	return m.forgetWords(ctx, t.key, last) // another process may have stored them meanwhile
 }
 
 // withdraw removes what depends on a message from the context, before the message

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/memory/locks"
+	"github.com/qtype-dev/qtype/internal/memory/segments"
 	"github.com/qtype-dev/qtype/memory/store"
 )
 
@@ -18,6 +19,9 @@ func (m *Memory) Prune(ctx context.Context) (int, error) { return m.PruneUnused(
 
 // PruneUnused is Prune for the sessions of Unused.
 func (m *Memory) PruneUnused(ctx context.Context, before time.Time) (int, error) {
+	if err := segments.Prune(ctx, m.reader.Store, m.id, m.moment()); err != nil {
+		return 0, err
+	}
 	if m.context != nil {
 		if err := m.context.Prune(ctx, m.reader.Store, m.id); err != nil {
 			return 0, err
@@ -111,7 +115,7 @@ func (m *Memory) prune(ctx context.Context, sessions []store.SessionHead) (int, 
 		if err := m.record(ctx, AuditRecord{Operation: AuditDelete, Session: l.Session, Reason: reason, Messages: l.Head.State.Last}); err != nil {
 			return 0, err
 		}
-		if err := m.forget(ctx, store.Key{Memory: m.id, Session: l.Session}); err != nil {
+		if err := m.forget(ctx, store.Key{Memory: m.id, Session: l.Session}, l.Head.State.Last); err != nil {
 			return 0, err
 		}
 		locked = append(locked, l)

@@ -10,7 +10,7 @@ import (
 // file and in the files before it.
 var layers = []string{
 	"aliases", "owner", "turn_policy", "context", "audit",
-	"memory", "load", "commit", "lease",
+	"memory", "words", "load", "commit", "lease",
 	"turn_report", "turn", "question", "turn_commit", "turn_stop", "turn_variables", "shared", "idempotency", "turn_context", "call_prefix", "call", "calibration",
 	"write", "read", "snapshot", "expiry", "forget_user", "rewind", "edit", "pin", "fork", "ephemeral", "import", "similar",
 }

@@ -254,7 +254,7 @@ func (t *Turn) leaveNothing(ctx context.Context) error {
 	t.lease.end() // so that the version stays
 	version := t.base.Version
 	for range maxAttempts {
-		err := t.memory.remove(ctx, t.key, version)
+		err := t.memory.remove(ctx, t.key, version, 0)
 		if !errors.Is(err, store.ErrConflict) {
 			return err
 		}

@@ -49,13 +49,13 @@ func (t *Turn) refreshContext() error {
 // prepareNext returns what the context does in the background, after the turn, so that the next one need not wait; nil for
 // nothing. In a short session, all messages remain in the window.
 func (t *Turn) prepareNext() func() {
-	m, key, state := t.memory, t.key, &t.base.State // the base is another turn's as soon as this one has ended
+	m, key, state, last := t.memory, t.key, &t.base.State, t.base.State.Last // the base is another turn's as soon as this one has ended
 	p, ok := m.context.(Preparer)
 	if used, limit, _ := t.policy.Usage(state.InWindow, state.Tokens); !ok || m.background == nil || state.Flushes == 0 && 2*used < limit {
 		return nil
 	}
 	return func() {
-		p.Prepare(key, func(work func(func() (ContextSession, error))) bool {
+		p.Prepare(key, last, func(work func(func() (ContextSession, error))) bool {
 			return m.background(func(ctx context.Context) {
 				work(func() (ContextSession, error) {
 					base, policy, err := m.committed(ctx, key.Session, new(window.View))

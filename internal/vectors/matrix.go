@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"slices"
+	"unsafe"
 )
 
 // Encoding is how a Matrix holds coordinates.
@@ -13,6 +15,7 @@ type Encoding int
 const (
 	Float32 Encoding = iota // exact
 	Int8                    // a quarter of the size: whole numbers up to 127 and a factor for each vector
+	Int4                    // whole numbers up to 7, encoded in an eighth of the size and in memory as Int8
 )
 
 // Rows begin at multiples of these numbers of coordinates, which scans process at a time.
@@ -32,15 +35,15 @@ type Matrix struct {
 	stride     int // coordinates from one row to the next; those after the vector are 0
 	rows       int
 	floats     []float32 // of Float32
-	codes      []int8    // of Int8
-	factors    []float32 // of Int8: what the codes of a row are multiplied by
+	codes      []int8    // of Int8 and Int4
+	factors    []float32 // of them: what the codes of a row are multiplied by
 	unit       []float32 // of the vector that Append adds
 }
 
 // NewMatrix returns a matrix without rows.
 func NewMatrix(e Encoding, dimensions int) *Matrix {
 	step := floatStep
-	if e == Int8 {
+	if e != Float32 {
 		step = int8Step
 	}
 	return &Matrix{encoding: e, dimensions: dimensions, stride: (dimensions + step - 1) / step * step}
@@ -54,10 +57,19 @@ func (m *Matrix) Rows() int { return m.rows }
 
 // RowBytes returns the size in memory of a vector.
 func (m *Matrix) RowBytes() int {
-	if m.encoding == Int8 {
-		return m.stride + 4
+	if m.encoding == Float32 {
+		return 4 * m.stride
 	}
-	return 4 * m.stride
+	return m.stride + 4
+}
+
+// Reserve makes room for vectors.
+func (m *Matrix) Reserve(rows int) {
+	if m.encoding == Float32 {
+		m.floats = slices.Grow(m.floats, rows*m.stride)
+		return
+	}
+	m.codes, m.factors = slices.Grow(m.codes, rows*m.stride), slices.Grow(m.factors, rows)
 }
 
 // Append adds a vector, which is normalized.
@@ -76,11 +88,19 @@ func (m *Matrix) Append(vector []float32) {
 	}
 	from := len(m.codes)
 	m.codes = append(m.codes, make([]int8, m.stride)...)
-	m.factors = append(m.factors, quantize(m.codes[from:from+m.dimensions], unit))
+	m.factors = append(m.factors, quantize(m.codes[from:from+m.dimensions], unit, m.encoding.greatest()))
+}
+
+// greatest returns the greatest code.
+func (e Encoding) greatest() float32 {
+	if e == Int4 {
+		return 7
+	}
+	return 127
 }
 
 // quantize sets the codes of a vector and returns the factor that restores it.
-func quantize(codes []int8, vector []float32) float32 {
+func quantize(codes []int8, vector []float32, greatest float32) float32 {
 	var largest float32
 	for _, x := range vector {
 		largest = max(largest, x, -x)
@@ -88,11 +108,11 @@ func quantize(codes []int8, vector []float32) float32 {
 	if largest == 0 {
 		return 0
 	}
-	toCode := 127 / largest
+	toCode := greatest / largest
 	for i, x := range vector {
 		codes[i] = int8(math.RoundToEven(float64(x * toCode)))
 	}
-	return largest / 127
+	return largest / greatest
 }
 
 // errRow is returned for the bytes of another row.
@@ -111,6 +131,9 @@ func (m *Matrix) AppendEncoded(row []byte) error {
 		m.rows++
 		return nil
 	}
+	if m.encoding == Int4 {
+		return m.appendPacked(row)
+	}
 	if len(row) != 4+m.dimensions {
 		return errRow
 	}
@@ -121,6 +144,39 @@ func (m *Matrix) AppendEncoded(row []byte) error {
 	m.codes = append(m.codes, make([]int8, m.stride-m.dimensions)...)
 	m.rows++
 	return nil
+}
+
+// packedBytes is the number of bytes that have the codes of a row of Int4.
+func (m *Matrix) packedBytes() int { return m.stride / 2 }
+
+// appendPacked adds a row of Int4. Eight bytes at a time are made sixteen codes.
+func (m *Matrix) appendPacked(row []byte) error {
+	if len(row) != 4+m.packedBytes() {
+		return errRow
+	}
+	const low, eights, signs = 0x0f0f0f0f0f0f0f0f, 0x0808080808080808, 0x8080808080808080
+	m.factors = append(m.factors, math.Float32frombits(binary.LittleEndian.Uint32(row)))
+	from := len(m.codes)
+	m.codes = slices.Grow(m.codes, m.stride)[:from+m.stride]
+	codes := unsafe.Slice((*byte)(unsafe.Pointer(&m.codes[from])), m.stride) //nolint:gosec // bytes of the row; a search reads a million rows
+	for row = row[4:]; len(row) >= 8; row, codes = row[8:], codes[16:] {
+		packed := binary.LittleEndian.Uint64(row)
+		binary.LittleEndian.PutUint64(codes, (packed&low|signs)-eights^signs)
+		binary.LittleEndian.PutUint64(codes[8:], (packed>>4&low|signs)-eights^signs)
+	}
+	m.rows++
+	return nil
+}
+
+// pack returns the codes of a row of Int4, plus 8, in 4 bits each: the i-th byte of eight has the i-th code of
+// sixteen, and the one eight codes after it.
+func (m *Matrix) pack(b []byte, codes []int8) []byte {
+	for ; len(codes) > 0; codes = codes[16:] {
+		for i := range 8 {
+			b = append(b, byte(codes[i]+8)|byte(codes[i+8]+8)<<4)
+		}
+	}
+	return b
 }
 
 // AppendRow adds a row of a matrix of the same form.
@@ -135,7 +191,18 @@ func (m *Matrix) AppendRow(from *Matrix, row int) {
 	m.rows++
 }
 
-// Encode returns a row as bytes: of Float32, the coordinates as IEEE 754; of Int8, the
+// RowSize returns the length of an encoded row.
+func (m *Matrix) RowSize() int {
+	switch m.encoding {
+	case Float32:
+		return 4 * m.dimensions
+	case Int4:
+		return 4 + m.packedBytes()
+	}
+	return 4 + m.dimensions
+}
+
+// Encode returns a row as bytes: of Float32, the coordinates as IEEE 754; of Int8 and Int4, the
 // factor and the codes; all little-endian.
 func (m *Matrix) Encode(row int) []byte {
 	at := row * m.stride
@@ -143,6 +210,9 @@ func (m *Matrix) Encode(row int) []byte {
 		return EncodeFloats(m.floats[at : at+m.dimensions])
 	}
 	b := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+m.dimensions), math.Float32bits(m.factors[row]))
+	if m.encoding == Int4 {
+		return m.pack(b, m.codes[at:at+m.stride])
+	}
 	for _, code := range m.codes[at : at+m.dimensions] {
 		b = append(b, byte(code))
 	}
@@ -191,10 +261,14 @@ type Query struct {
 
 // NewQuery prepares a vector, which is normalized, for the form of a matrix.
 func (m *Matrix) NewQuery(vector []float32) *Query {
-	one := NewMatrix(m.encoding, m.dimensions)
+	encoding := m.encoding
+	if encoding == Int4 {
+		encoding = Int8 // the query has more digits
+	}
+	one := NewMatrix(encoding, m.dimensions)
 	one.Append(vector)
 	q := &Query{floats: one.floats}
-	if m.encoding == Int8 {
+	if m.encoding != Float32 {
 		q.factor = one.factors[0]
 		q.wide = make([]int16, m.stride)
 		for i, code := range one.codes {

@@ -17,7 +17,7 @@ import (
 func TestMatrix_Scan(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, dimensions := range []int{1, 7, 8, 9, 31, 32, 33, 64, 100, 384} {
-		for encoding, tolerance := range map[vectors.Encoding]float64{vectors.Float32: 1e-6, vectors.Int8: 0.02} {
+		for encoding, tolerance := range map[vectors.Encoding]float64{vectors.Float32: 1e-6, vectors.Int8: 0.02, vectors.Int4: 0.15} {
 			m, decoded := vectors.NewMatrix(encoding, dimensions), vectors.NewMatrix(encoding, dimensions)
 			var rows [][]float32
 			for row := range 300 {

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/qtype-dev/qtype/internal/memory/ranking"
+	"github.com/qtype-dev/qtype/internal/memory/segments"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
 )
@@ -18,6 +20,7 @@ const (
 	maxCompared        = 8_192     // messages that are compared by meaning, of the newest sessions
 	maxComparedSession = 64        // sessions of them
 	minDead            = 1_000     // removed messages that are kept until the index is made again
+	maxAttempts        = 3         // to use stored words
 	maxGeneration      = 1 << 40   // versions further apart are of different sessions with one id
 )
 
@@ -31,6 +34,7 @@ type index struct {
 	sessions map[string]*indexed
 	names    []string // of sessions by number
 	round    int      // of the last update
+	problem  string   // why words could not be stored; empty for none
 
 	size int // messages, guarded by the mutex of the Searcher
 }
@@ -40,6 +44,8 @@ type indexed struct {
 	number  int32
 	version int64
 	last    int64
+	words   *segments.Index // stored words that were added; nil for none
+	stored  int64           // position of the last message whose words are stored, or could not be
 	rewound string
 	edited  string
 	round   int // of the last update that saw the session
@@ -91,6 +97,11 @@ func (x *index) heads(ctx context.Context) iter.Seq2[memory.SessionHead, error] 
 	}
 }
 
+// reset makes the index empty.
+func (x *index) reset() {
+	x.corpus, x.sessions, x.names = ranking.Corpus{}, map[string]*indexed{}, nil
+}
+
 // update brings the index up to date with the stored messages. It returns the heads of
 // the sessions that are compared by meaning, the newest first.
 func (x *index) update(ctx context.Context) ([]memory.SessionHead, error) {
@@ -113,7 +124,7 @@ func (x *index) update(ctx context.Context) ([]memory.SessionHead, error) {
 		}
 	}
 	if x.corpus.Dead() > minDead && x.corpus.Dead() > x.corpus.Len() {
-		x.corpus, x.sessions, x.names = ranking.Corpus{}, map[string]*indexed{}, nil
+		x.reset()
 		return x.update(ctx)
 	}
 	return newestSessions(newest), nil
@@ -149,6 +160,9 @@ func (x *index) updateSession(ctx context.Context, l memory.SessionHead) error {
 	if known.version == l.Head.Version {
 		return nil
 	}
+	if err := x.useStored(ctx, l, known); err != nil {
+		return err
+	}
 	if known.rewound != state.Rewound {
 		x.removeRewound(known, state)
 	}
@@ -165,6 +179,56 @@ func (x *index) updateSession(ctx context.Context, l memory.SessionHead) error {
 		}
 	}
 	known.version = l.Head.Version
+	return nil
+}
+
+// useStored stores the words of messages that are not stored, if they are many, and adds stored ones to the index of a session that
+// has none yet.
+func (x *index) useStored(ctx context.Context, l memory.SessionHead, known *indexed) error {
+	if l.Head.State.Last-known.stored < segments.MinMessages {
+		return nil
+	}
+	x.problem = ""
+	if err := x.memory.StoreWords(ctx, l.Session); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		x.problem = "the index of words could not be stored, so that each process reads all messages: " + textfmt.OneLine(err.Error())
+	}
+	words, err := x.memory.Words(ctx, l)
+	if err != nil {
+		return err
+	}
+	known.stored = words.To()
+	if x.problem != "" {
+		known.stored = l.Head.State.Last
+	}
+	if known.last > 0 || words.To() == 0 {
+		return nil
+	}
+	known.words, known.last = words, words.To()
+	if err := words.AddTo(ctx, &x.corpus, known.number, 1, known.last, true); err != nil {
+		if !segments.IsUnusable(err) { // else discard does so
+			x.reset()
+		}
+		return err
+	}
+	if l.Head.State.Rewound != "" {
+		x.removeRewound(known, l.Head.State)
+	}
+	return nil
+}
+
+// discard makes the index empty because stored words cannot be used, and deletes those that no other process has replaced.
+func (x *index) discard(ctx context.Context) error {
+	for _, known := range x.sessions {
+		if known.words != nil {
+			if err := known.words.Discard(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	x.reset()
 	return nil
 }
 

@@ -5,12 +5,14 @@
 //	found, err := s.Search(ctx, search.Query{Text: "sourdough", Scope: search.User("ada")})
 //
 // The words of messages are indexed in the memory of the process when they are first
-// searched; later searches add what was written since. Nothing is stored: an encrypted
-// conversation leaves no text on a disk. Messages are read from the store again before
+// searched; later searches add what was written since. The index of a session of thousands of messages is
+// stored in the store of the memory, encrypted if its messages are, so that a new process reads what a search
+// needs of it. It is deleted with the session, and when a message is edited or deleted. Messages are read from the store again before
 // they are returned, so that what was deleted, rewound or has expired is not found.
 package search
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +20,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/memory/ranking"
+	"github.com/qtype-dev/qtype/internal/memory/segments"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -87,7 +90,7 @@ type Message struct {
 // Results are the messages that a search found.
 type Results struct {
 	Messages []Message // the best first
-	Problem  string    // why messages were not, or not all, compared by meaning; empty for none
+	Problem  string    // why messages were not, or not all, compared by meaning, or the index was not stored; empty for none
 }
 
 // Searcher searches a memory. It is safe for concurrent use.
@@ -121,6 +124,17 @@ func (s *Searcher) Search(ctx context.Context, q Query) (Results, error) {
 	x := s.index(q.Scope)
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	out, err := s.search(ctx, x, q)
+	for attempt := 0; segments.IsUnusable(err) && attempt < maxAttempts; attempt++ {
+		if err = x.discard(ctx); err == nil {
+			out, err = s.search(ctx, x, q)
+		}
+	}
+	return out, err
+}
+
+// search is Search with an index that the caller has locked.
+func (s *Searcher) search(ctx context.Context, x *index, q Query) (Results, error) {
 	heads, err := x.update(ctx)
 	if err != nil {
 		return Results{}, err
@@ -131,7 +145,7 @@ func (s *Searcher) Search(ctx context.Context, q Query) (Results, error) {
 	if err != nil {
 		return Results{}, err
 	}
-	out.Problem = problem
+	out.Problem = cmp.Or(problem, x.problem)
 	const spare = 20 // for messages that were deleted meanwhile
 	query := ranking.Query{Text: q.Text, Similar: similar, Limit: q.Limit + spare, MinScore: q.MinScore, Whole: true}
 	if !q.Since.IsZero() || !q.Until.IsZero() {
@@ -140,7 +154,11 @@ func (s *Searcher) Search(ctx context.Context, q Query) (Results, error) {
 			return (q.Since.IsZero() || !at.Before(q.Since.Truncate(time.Second))) && (q.Until.IsZero() || at.Before(q.Until))
 		}
 	}
-	for _, f := range x.corpus.Rank(query) {
+	ranked, err := x.corpus.Rank(ctx, query)
+	if err != nil {
+		return Results{}, err
+	}
+	for _, f := range ranked {
 		if len(out.Messages) == q.Limit {
 			break
 		}

@@ -75,6 +75,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		"replace at once":  replaceWithWriters,
 		"window":           window,
 		"context":          contexts,
+		"stored words":     storedWords,
 	} {
 		run(name, check)
 	}

@@ -188,7 +188,7 @@ func newImport(s *cli.Streams) *cobra.Command {
 func newCopy(s *cli.Streams) *cobra.Command {
 	r := newMemoryCommand(s, "copy", "Copy all sessions of a memory between two stores", 0)
 	r.cmd.Long = `Copies the sessions of a memory from one store to another, of any kinds: with everything,
-the vectors of retrieval included. Each copy is read again and compared. The stores may be
+the vectors of retrieval and the stored index of words included. Each copy is read again and compared. The stores may be
 in use; calling it again continues, and copies what has changed since. A session that went
 on in the target is left alone. One of the stores is that of the document, unless both are
 named. If its store is encrypted, its keys are used for both.`

@@ -2,8 +2,11 @@ package promptcontext
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
+	"github.com/qtype-dev/qtype/internal/memory/segments"
+	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
 )
@@ -12,10 +15,14 @@ import (
 // embedded by their next turns.
 const maxAhead = 64
 
-// aheadJobs are the sessions whose messages are being embedded after a turn.
+// maxStored is the number of sessions of which it is known how far their words are stored.
+const maxStored = 1_024
+
+// aheadJobs are the sessions whose messages are being embedded, or whose words are being stored, after a turn.
 type aheadJobs struct {
-	mu    sync.Mutex
-	byKey map[memory.Key]*aheadJob
+	mu     sync.Mutex
+	byKey  map[memory.Key]*aheadJob
+	stored map[memory.Key]storedWords
 }
 
 // aheadJob embeds messages of a session in the background.
@@ -25,15 +32,69 @@ type aheadJob struct {
 	stop  bool // a turn waits: the rest is its own
 }
 
-// Prepare is memory.Preparer: messages get vectors after their turn, not within the one that retrieves them.
-func (c *source) Prepare(key memory.Key, run func(work func(open func() (memory.ContextSession, error))) bool) {
-	if c.retrieval == nil || c.retrieval.Embedder == nil {
+// Prepare is memory.Preparer: messages get vectors, and those of a long session a stored index of their words, after their turn,
+// not within the one that retrieves them.
+func (c *source) Prepare(key memory.Key, last int64, run func(work func(open func() (memory.ContextSession, error))) bool) {
+	if c.retrieval == nil {
 		return
 	}
-	j, begun := c.ahead.begin(key)
-	if begun && !run(func(open func() (memory.ContextSession, error)) { c.embedAhead(key, j, open) }) {
-		c.ahead.end(key, j, true)
+	if c.retrieval.Embedder != nil {
+		j, begun := c.ahead.begin(key)
+		if begun && !run(func(open func() (memory.ContextSession, error)) { c.embedAhead(key, j, open) }) {
+			c.ahead.end(key, j, true)
+		}
 	}
+	if last <= maxMessages || last-c.storing.tried(key) < segments.MinMessages {
+		return
+	}
+	j, begun := c.storing.begin(key)
+	if begun && !run(func(open func() (memory.ContextSession, error)) { c.storeWords(key, j, open) }) {
+		c.storing.end(key, j, true)
+	}
+}
+
+// storeWords stores the words of messages of a session. What fails is left to a later turn: of a process that ends, or after as many
+// messages as are worth it.
+func (c *source) storeWords(key memory.Key, j *aheadJob, open func() (memory.ContextSession, error)) {
+	defer c.storing.end(key, j, true)
+	s, err := open()
+	if err != nil {
+		return
+	}
+	to, err := segments.Extend(s.Context(), s.Store(), key, s.Now())
+	if err == nil || s.Context().Err() != nil {
+		c.storing.learn(key, storedWords{to, to})
+		return
+	}
+	c.storing.learn(key, storedWords{to, s.Head().State.Last})
+	c.warn(fmt.Sprintf("memory %s, %s: the index of words could not be stored: %s; a later turn will retry", key.Memory, Retrieval, textfmt.OneLine(err.Error())))
+}
+
+// storedWords is how far the words of a session are stored, as far as it is known, and how far that was tried.
+type storedWords struct{ to, tried int64 }
+
+// known returns the position up to which words of a session are stored.
+func (a *aheadJobs) known(key memory.Key) int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.stored[key].to
+}
+
+// tried returns the position up to which words of a session are stored, or could not be.
+func (a *aheadJobs) tried(key memory.Key) int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.stored[key].tried
+}
+
+// learn notes how far the words of a session are stored.
+func (a *aheadJobs) learn(key memory.Key, w storedWords) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stored == nil || len(a.stored) >= maxStored {
+		a.stored = map[memory.Key]storedWords{}
+	}
+	a.stored[key] = w
 }
 
 // begin registers a job; it reports false if there is one, which looks again, or if there are too many.

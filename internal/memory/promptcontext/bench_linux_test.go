@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,7 +23,7 @@ import (
 func BenchmarkTurn(b *testing.B) {
 	counter, err := tokenizer.For(tokenizer.Cl100k)
 	testkit.Must(b, err)
-	for _, n := range []int{1_000, 8_000} {
+	for _, n := range []int{1_000, 8_000, 100_000} {
 		for _, with := range []struct {
 			name   string
 			blocks []promptcontext.Block
@@ -44,8 +45,11 @@ func BenchmarkTurn(b *testing.B) {
 				for i := range n {
 					all = append(all, chat.Text([]chat.Role{chat.User, chat.Assistant}[i%2], sentences(random, 1+i%2*5)))
 				}
-				testkit.Must(b, m.Append(b.Context(), "s", all...))
-				for range 3 { // fills the caches
+				for part := range slices.Chunk(all, 10_000) {
+					testkit.Must(b, m.Append(b.Context(), "s", part...))
+				}
+				testkit.Must(b, m.StoreWords(b.Context(), "s")) // as after a turn
+				for range 3 {                                   // fills the caches
 					runTurn(b, m, sentences(random, 1), sentences(random, 6))
 				}
 				b.ReportAllocs()

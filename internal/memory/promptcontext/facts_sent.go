@@ -116,7 +116,8 @@ func (t *turnContext) relevance(lines []factLine) []int {
 		c.Add(ranking.Document{Session: int32(i), Time: l.version.from(), Text: l.version.Text}) // in sessions of their own: they have no neighbors
 	}
 	choice.lines, choice.best = lines, nil
-	for _, r := range c.Rank(ranking.Query{Text: *choice.question, Limit: len(lines), Whole: true, Now: t.session.Now()}) {
+	ranked, _ := c.Rank(t.session.Context(), ranking.Query{Text: *choice.question, Limit: len(lines), Whole: true, Now: t.session.Now()}) // nothing is read
+	for _, r := range ranked {
 		number, _ := c.At(r.Doc)
 		choice.best = append(choice.best, int(number))
 	}

@@ -116,6 +116,7 @@ type source struct {
 	vectors      vectorCache
 	words        wordCache
 	ahead        aheadJobs
+	storing      aheadJobs
 	sizes        sizeCache
 	warn         func(string)
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/qtype-dev/qtype/internal/memory/segments"
 	"github.com/qtype-dev/qtype/internal/vectors"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
@@ -31,7 +32,7 @@ const companionSuffix = "\x00vectors"
 const metaValue = "vectors"
 
 const (
-	maxMessages    = 8_192 // the newest ones of a session, which are searched
+	maxMessages    = 8_192 // the newest ones of a session, which are compared by their vectors, and searched if no words are stored
 	maxVectors     = 2 * maxMessages
 	maxCachedBytes = 64 << 20 // of the vectors that one memory caches
 	// maxChangesPerGeneration is the most changes of a session between its creation
@@ -42,7 +43,9 @@ const (
 
 // StoredMemories returns the ids under which a store has what belongs to a memory: its
 // sessions, and what a context stores apart from them.
-func StoredMemories(id string) []string { return []string{id, id + companionSuffix} }
+func StoredMemories(id string) []string {
+	return []string{id, id + companionSuffix, segments.StoredMemory(id)}
+}
 
 func companionOf(key memory.Key) memory.Key {
 	return memory.Key{Memory: key.Memory + companionSuffix, Session: key.Session}

@@ -2,6 +2,7 @@ package promptcontext
 
 import (
 	"cmp"
+	"context"
 	"iter"
 	"math"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/qtype-dev/qtype/internal/memory/ranking"
+	"github.com/qtype-dev/qtype/internal/memory/segments"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -47,10 +49,10 @@ func (c *wordCache) put(key memory.Key, x *wordIndex) {
 	c.order = append(slices.DeleteFunc(c.order, func(k memory.Key) bool { return k == key }), key)
 	total := 0
 	for _, k := range c.order {
-		total += c.byKey[k].bytes
+		total += c.byKey[k].size()
 	}
-	for len(c.order) > maxWordIndexes || total > maxTextBytes && len(c.order) > 1 {
-		total -= c.byKey[c.order[0]].bytes
+	for len(c.order) > maxWordIndexes || total > maxCachedWords && len(c.order) > 1 {
+		total -= c.byKey[c.order[0]].size()
 		delete(c.byKey, c.order[0])
 		c.order = c.order[1:]
 	}
@@ -66,6 +68,7 @@ type wordIndex struct {
 	keys     []memory.Key    // of sessions by number
 	quoted   []quotedPassage // of each document
 	bytes    int             // of their texts
+	left     int             // documents of stored words that were never part of the index
 
 	similar   []ranking.Similarity // of the last ranking; nil without a model
 	similarAt []int32              // 1 + where each document is in similar while a session is added, else 0
@@ -84,9 +87,13 @@ type quotedPassage struct {
 }
 
 const (
-	maxIndexBytes = 4 << 20  // of the texts of one index
-	maxTextBytes  = 64 << 20 // of those of all indexes that one memory caches
+	maxIndexBytes  = 4 << 20   // of the texts of one index
+	maxCachedWords = 256 << 20 // of all indexes that one memory caches
+	documentBytes  = 250       // of a document of an index, about
 )
+
+// size returns about how many bytes the index has in memory.
+func (x *wordIndex) size() int { return x.bytes + documentBytes*x.corpus.Next() }
 
 // keepQuote keeps a passage, so that the turns that send it do not read it.
 func (x *wordIndex) keepQuote(doc int, q quotedPassage) {
@@ -107,30 +114,60 @@ type wordSession struct {
 	last    int64
 	rewound string
 	edited  string
-	docs    map[ranking.Place]int // its passages, also those that were removed
+	deleted string
+	docs    map[ranking.Place]int // its passages, also those that were removed, without those of stored words
 	aligned alignment
+
+	words    *segments.Index // stored words that were added; nil for none
+	from, to int             // the documents of them
+	skipped  int64           // position before the newest messages, if older ones have no stored words; else 0
 }
 
-// update makes the messages of a session from first to last those of the index. read
-// yields those from a position on that may be retrieved.
-func (x *wordIndex) update(key memory.Key, h memory.Head, first, last int64, read func(from int64) iter.Seq2[*memory.Entry, error]) error {
-	first = max(first, last-maxMessages+1)
-	s := x.sessions[key.Session]
-	if s != nil && (h.Version < s.version || h.Version-s.version >= maxChangesPerGeneration || first < s.first || h.State.Edited != s.edited) {
+// find returns the document of a passage, also of one that was removed.
+func (x *wordIndex) find(s *wordSession, at ranking.Place) (doc int, found bool) {
+	if doc, found = s.docs[at]; !found && s.words != nil {
+		doc, found = x.corpus.Find(at, s.from, s.to)
+	}
+	return doc, found
+}
+
+// searched is a session whose messages from first to last may be retrieved; read yields those from a position on.
+type searched struct {
+	key         memory.Key
+	head        memory.Head
+	first, last int64
+	read        func(from int64) iter.Seq2[*memory.Entry, error]
+}
+
+// updateSession makes the messages of a session those of an index: those whose words are stored, and the newest of the others.
+func (t *turnContext) updateSession(x *wordIndex, of searched) error {
+	s, h, last := x.sessions[of.key.Session], of.head, of.last
+	if s != nil && (h.Version < s.version || h.Version-s.version >= maxChangesPerGeneration || of.first < s.first || h.State.Edited != s.edited ||
+		s.skipped > 0 && t.source.storing.known(of.key) >= s.skipped) {
 		x.corpus.Remove(s.number, 0, math.MaxInt64)
 		s = nil
 	}
 	if s == nil {
-		s = &wordSession{number: int32(len(x.keys)), version: h.Version, first: first, last: first - 1, rewound: h.State.Rewound, edited: h.State.Edited,
-			docs: map[ranking.Place]int{}}
-		x.sessions[key.Session] = s
-		x.keys = append(x.keys, key)
+		s = &wordSession{number: int32(len(x.keys)), version: h.Version, first: of.first, last: of.first - 1, rewound: h.State.Rewound,
+			edited: h.State.Edited, deleted: h.State.Deleted, docs: map[ranking.Place]int{}}
+		x.sessions[of.key.Session] = s
+		x.keys = append(x.keys, of.key)
+		if err := t.addStored(x, s, of); err != nil {
+			return err
+		}
 	}
-	x.remove(s, h.State, first, last)
+	if s.deleted != h.State.Deleted {
+		s.deleted = h.State.Deleted
+		t.source.storing.learn(of.key, storedWords{})
+	}
+	x.remove(s, h.State, of.first, last)
 	if last <= s.last {
 		return nil
 	}
-	for e, err := range read(s.last + 1) {
+	if last-maxMessages > s.last {
+		s.skipped, s.last = last-maxMessages, last-maxMessages
+	}
+	for e, err := range of.read(s.last + 1) {
 		if err != nil {
 			return err
 		}
@@ -142,6 +179,54 @@ func (x *wordIndex) update(key memory.Key, h memory.Head, first, last int64, rea
 		}
 	}
 	s.last = last
+	return nil
+}
+
+// addStored adds stored words of the messages of a session, if these are not few enough to read all of them. Edited messages, whose words are stored where their texts are, are read.
+func (t *turnContext) addStored(x *wordIndex, s *wordSession, of searched) error {
+	ctx := t.session.Context()
+	if of.last-of.first < maxMessages {
+		return nil
+	}
+	words, err := segments.Open(ctx, t.session.Store(), of.key, of.head)
+	if err != nil {
+		return err
+	}
+	t.source.storing.learn(of.key, storedWords{words.To(), words.To()})
+	if words.To() < s.first {
+		return nil
+	}
+	live := x.corpus.Len()
+	s.words, s.from, s.last, s.rewound = words, x.corpus.Next(), min(words.To(), of.last), ""
+	if err := words.AddTo(ctx, &x.corpus, s.number, s.first, s.last, false); err != nil {
+		return err
+	}
+	s.to = x.corpus.Next()
+	x.left += s.to - s.from - (x.corpus.Len() - live)
+	x.quoted = append(x.quoted, make([]quotedPassage, s.to-s.from)...)
+	return x.addEdited(s, of)
+}
+
+// addEdited adds edited messages whose texts have stored words.
+func (x *wordIndex) addEdited(s *wordSession, of searched) error {
+	edits := of.head.State.Edits()
+	for _, text := range edits.Texts() {
+		x.corpus.Remove(s.number, text.From, text.To)
+	}
+	for message := range edits.All {
+		if message < s.first || message > s.last {
+			continue
+		}
+		for e, err := range of.read(message) {
+			if err != nil {
+				return err
+			}
+			if e.Seq == message {
+				x.add(s, e)
+			}
+			break
+		}
+	}
 	return nil
 }
 
@@ -192,36 +277,71 @@ func (x *wordIndex) keep(used map[string]bool) bool {
 			delete(x.sessions, session)
 		}
 	}
-	return x.corpus.Dead() <= x.corpus.Len()+maxMessages
+	return x.corpus.Dead()-x.left <= x.corpus.Len()+maxMessages
 }
 
 // isRetrieved reports whether a message may be retrieved: tool calls and their results
 // say little on their own.
 func isRetrieved(m *chat.Message) bool {
-	return m.Role != chat.Tool && m.Role != chat.Function && m.Role != chat.System && !m.HasCalls()
+	return m.Role != chat.System && !segments.IsAside(m)
 }
 
 // rank orders the passages of messages that left the window, and of other sessions, by their
 // relevance for a question with a vector. The caller puts the index back into the cache.
 func (t *turnContext) rank(question string, query []float32, stored *sessionVectors, others []otherVectors) ([]sourceMatch, *wordIndex, error) {
-	s, cache := t.session, &t.source.words
-	x := cache.take(s.Key())
-	head, used := s.Head(), map[string]bool{s.Key().Session: true}
-	if err := x.update(s.Key(), head, head.State.FirstPosition(), s.FirstSent()-1, s.Evicted); err != nil {
-		return nil, nil, err
-	}
-	for _, o := range others {
-		used[o.key.Session] = true
-		if err := x.update(o.key, o.head.Head, o.head.Head.State.FirstPosition(), o.head.Head.State.Last, func(from int64) iter.Seq2[*memory.Entry, error] {
-			return s.EntriesOf(o.head, from)
-		}); err != nil {
+	for attempt := 1; ; attempt++ {
+		x := t.source.words.take(t.session.Key())
+		fits, err := t.update(x, others)
+		if err == nil && !fits {
+			continue // with an empty index
+		}
+		var all []sourceMatch
+		if err == nil {
+			all, err = t.rankIn(x, question, query, stored, others)
+		}
+		if !segments.IsUnusable(err) || attempt > maxEmbedAttempts {
+			return all, x, err
+		}
+		if err := x.discard(t.session.Context()); err != nil {
 			return nil, nil, err
 		}
 	}
-	if !x.keep(used) {
-		cache.drop(s.Key())
-		return t.rank(question, query, stored, others)
+}
+
+// discard deletes stored words of the index that cannot be used, if no other process has replaced them.
+func (x *wordIndex) discard(ctx context.Context) error {
+	for _, s := range x.sessions {
+		if s.words != nil {
+			if err := s.words.Discard(ctx); err != nil {
+				return err
+			}
+		}
 	}
+	return nil
+}
+
+// update makes the messages that the turn may retrieve those of an index. It reports false if the index should be built again.
+func (t *turnContext) update(x *wordIndex, others []otherVectors) (bool, error) {
+	s, head := t.session, t.session.Head()
+	used := map[string]bool{s.Key().Session: true}
+	if err := t.updateSession(x, searched{s.Key(), head, head.State.FirstPosition(), s.FirstSent() - 1, s.Evicted}); err != nil {
+		return false, err
+	}
+	for _, o := range others {
+		used[o.key.Session] = true
+		state := o.head.Head.State
+		if err := t.updateSession(x, searched{o.key, o.head.Head, state.FirstPosition(), state.Last, func(from int64) iter.Seq2[*memory.Entry, error] {
+			return s.EntriesOf(o.head, from)
+		}}); err != nil {
+			return false, err
+		}
+	}
+	return x.keep(used), nil
+}
+
+// rankIn is rank with an index that is up to date.
+func (t *turnContext) rankIn(x *wordIndex, question string, query []float32, stored *sessionVectors, others []otherVectors) ([]sourceMatch, error) {
+	s, head := t.session, t.session.Head()
 	edits := map[string]store.Edits{s.Key().Session: head.State.Edits()}
 	x.similar = x.similar[:0]
 	x.addSimilar(s.Key(), query, stored, head.State)
@@ -236,7 +356,10 @@ func (t *turnContext) rank(question string, query []float32, stored *sessionVect
 	if head.State.Pinned != "" {
 		q.Match = func(doc int) bool { return !x.isPinned(doc, s.Key(), head.State) }
 	}
-	results := x.corpus.Rank(q)
+	results, err := x.corpus.Rank(s.Context(), q)
+	if err != nil {
+		return nil, err
+	}
 	all := make([]sourceMatch, 0, len(results))
 	for _, r := range results {
 		number, at := x.corpus.At(r.Doc)
@@ -247,7 +370,7 @@ func (t *turnContext) rank(question string, query []float32, stored *sessionVect
 		}
 		all = append(all, match)
 	}
-	return all, x, nil
+	return all, nil
 }
 
 // isPinned reports whether a message is one of a session that its window still has, because
@@ -263,7 +386,7 @@ func (x *wordIndex) addSimilar(key memory.Key, query []float32, stored *sessionV
 	if stored == nil {
 		return
 	}
-	docs := x.sessions[key.Session].align(stored, state)
+	docs := x.align(x.sessions[key.Session], stored, state)
 	x.similarAt = append(x.similarAt, make([]int32, x.corpus.Next()-len(x.similarAt))...)
 	first, row := len(x.similar), 0
 	for _, score := range stored.vectors.Scores(query) {
@@ -293,7 +416,7 @@ type alignment struct {
 
 // align returns the document of each vector, -1 for none. Documents that were removed are found too. It looks for those
 // of vectors that were added, or had none, since the last time.
-func (s *wordSession) align(stored *sessionVectors, state store.State) []int32 {
+func (x *wordIndex) align(s *wordSession, stored *sessionVectors, state store.State) []int32 {
 	a, ids := &s.aligned, stored.vectors.IDs()
 	if known := len(a.ids); a.edited != state.Edited || known > len(ids) || !slices.Equal(a.ids, ids[:known]) {
 		*a = alignment{edited: state.Edited, docs: a.docs[:0]}
@@ -308,7 +431,7 @@ func (s *wordSession) align(stored *sessionVectors, state store.State) []int32 {
 		}
 		at := ranking.PlaceOf(id)
 		original := edits.Original(at.Seq)
-		doc, found := s.docs[ranking.Place{Seq: original, Part: at.Part}]
+		doc, found := x.find(s, ranking.Place{Seq: original, Part: at.Part})
 		if found && edits.Current(original) == at.Seq {
 			a.docs[i] = int32(doc)
 		}

@@ -10,8 +10,11 @@
 package ranking
 
 import (
+	"cmp"
+	"context"
 	"iter"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +30,7 @@ type Document struct {
 	Time    time.Time // when it was written
 	Name    string    // of the author; empty for none
 	Text    string    // is not kept
+	Aside   bool      // a call or a result of a tool, which AddSegment can leave out
 }
 
 // record is what a Corpus keeps of a document.
@@ -37,6 +41,7 @@ type record struct {
 	seq           int64
 	seconds       int64  // Unix time
 	part          uint16 // number of the passage in the message
+	aside         bool
 }
 
 // A posting is the number of a document and how often a term occurs in it.
@@ -46,8 +51,7 @@ const (
 	maxDocs   = 1 << (32 - countBits)
 )
 
-// Corpus is a set of messages. Methods that change it must not be called concurrently
-// with others. The zero value is empty.
+// Corpus is a set of messages. Its methods must not be called concurrently. The zero value is empty.
 type Corpus struct {
 	docs           []record
 	lengths        []uint16 // of each document: words
@@ -72,6 +76,11 @@ type Corpus struct {
 	newest   int64
 
 	meanings *vectors.Matrix // a vector of each document; nil without a model
+
+	segments []*segment
+	stored   map[int32][]storedList // documents of terms that are not read yet
+	ctx      context.Context        // of the call that reads them
+	failed   error                  // why they could not be read
 }
 
 // known is what is known of a word, and the number of its term.
@@ -123,13 +132,7 @@ func (c *Corpus) Add(d Document) bool {
 	if len(c.docs)+len(parts) > maxDocs {
 		return false
 	}
-	if c.ids == nil {
-		c.words, c.ids, c.last, c.named = map[string]known{}, map[string]int32{}, map[int32]int32{}, map[string]int32{}
-		c.prefixes, c.initials = map[string][]int32{}, map[byte][]int32{}
-		if !wordvectors.Default().Empty() {
-			c.meanings = vectors.NewMatrix(vectors.Int8, wordvectors.Dimensions)
-		}
-	}
+	c.init()
 	first, whole := len(c.docs), 0
 	for i, p := range parts {
 		c.addPassage(&d, i, p)
@@ -142,9 +145,21 @@ func (c *Corpus) Add(d Document) bool {
 	return true
 }
 
+// init makes an empty corpus ready.
+func (c *Corpus) init() {
+	if c.ids != nil {
+		return
+	}
+	c.words, c.ids, c.last, c.named = map[string]known{}, map[string]int32{}, map[int32]int32{}, map[string]int32{}
+	c.prefixes, c.initials, c.stored = map[string][]int32{}, map[byte][]int32{}, map[int32][]storedList{}
+	if !wordvectors.Default().Empty() {
+		c.meanings = vectors.NewMatrix(vectors.Int4, wordvectors.Dimensions)
+	}
+}
+
 func (c *Corpus) addPassage(d *Document, part int, p Passage) {
 	doc := int32(len(c.docs))
-	r := record{session: d.Session, before: -1, after: -1, seq: d.Seq, part: uint16(part), seconds: d.Time.Unix(), author: c.author(d.Name)}
+	r := record{session: d.Session, before: -1, after: -1, seq: d.Seq, part: uint16(part), seconds: d.Time.Unix(), author: c.author(d.Name), aside: d.Aside}
 	var meaning wordvectors.Vector
 	length := 0
 	for word := range passageWords(p) {
@@ -161,20 +176,39 @@ func (c *Corpus) addPassage(d *Document, part int, p Passage) {
 	for _, word := range c.authors[r.author].words {
 		c.addTerm(c.term(stem(word)), uint32(doc))
 	}
-	if len(c.docs) == 0 || r.seconds < c.first {
-		c.first = r.seconds
-	}
-	c.newest = max(c.newest, r.seconds)
 	c.docs = append(c.docs, r)
 	c.lengths = append(c.lengths, uint16(min(length, math.MaxUint16)))
 	c.previous, c.next, c.dead = append(c.previous, -1), append(c.next, -1), append(c.dead, false)
 	c.inner = append(c.inner, false)
-	if previous, found := c.last[d.Session]; found {
-		c.link(previous, doc)
+	last, found := c.last[d.Session]
+	if !found {
+		last = -1
 	}
-	c.last[d.Session] = doc
+	c.last[d.Session] = c.addDocument(doc, last)
+}
+
+// addDocument counts a document and gives it its place in its session, whose newest document is last, -1 for none. It returns the
+// one that is it then.
+func (c *Corpus) addDocument(doc, last int32) int32 {
+	r := &c.docs[doc]
+	if c.live == 0 && c.oldest == 0 || r.seconds < c.first {
+		c.first = r.seconds
+	}
+	c.newest = max(c.newest, r.seconds)
 	c.live++
 	c.total += int64(c.lengths[doc])
+	before, after := last, int32(-1)
+	for before >= 0 && c.docs[before].seq > r.seq {
+		before, after = c.docs[before].before, before
+	}
+	if before >= 0 {
+		c.link(before, doc)
+	}
+	if after < 0 {
+		return doc
+	}
+	c.link(doc, after)
+	return last
 }
 
 // link makes documents of a session follow each other. They are neighbors if they are of the same conversation.
@@ -242,12 +276,17 @@ func (c *Corpus) author(name string) int32 {
 	return n
 }
 
-// findInner finds the inner documents near changed ones.
+// findInner finds the inner documents near changed ones: those between reach links on each side.
 func (c *Corpus) findInner(from, to int) {
-	for doc := max(from-reach, 0); doc < min(to+reach, len(c.docs)); doc++ {
-		c.inner[doc] = doc >= reach && doc+reach < len(c.docs)
-		for i := doc - reach; i < doc+reach && c.inner[doc]; i++ {
-			c.inner[doc] = c.next[i] == int32(i+1)
+	run := 0 // links in a row
+	for i := max(from-2*reach, 0); i < min(to+2*reach, len(c.docs)); i++ {
+		if c.next[i] == int32(i+1) {
+			run++
+		} else {
+			run = 0
+		}
+		if doc := i + 1 - reach; doc >= from-reach && doc >= 0 {
+			c.inner[doc] = run >= 2*reach
 		}
 	}
 }
@@ -286,9 +325,22 @@ func (c *Corpus) Remove(session int32, from, to int64) {
 	if last >= 0 {
 		c.findInner(int(first), int(last)+1)
 	}
+	c.skipDead()
+}
+
+// skipDead counts the oldest documents that were removed.
+func (c *Corpus) skipDead() {
 	for c.oldest < len(c.docs) && c.dead[c.oldest] {
 		c.oldest++
 	}
+}
+
+// Find returns the document of a session with a place, of those from first up to end, which are in the order of their places.
+func (c *Corpus) Find(at Place, first, end int) (doc int, found bool) {
+	i, found := slices.BinarySearchFunc(c.docs[first:end], at, func(r record, at Place) int {
+		return cmp.Or(cmp.Compare(r.seq, at.Seq), cmp.Compare(int(r.part), at.Part))
+	})
+	return first + i, found
 }
 
 // Session yields the documents of a session with their places, the newest first.

@@ -1,6 +1,7 @@
 package ranking
 
 import (
+	"context"
 	"math"
 	"slices"
 	"strings"
@@ -81,8 +82,9 @@ type ranker struct {
 	scratch *scratch
 }
 
-// Rank returns the best documents, the best first; of equal ones the older first.
-func (c *Corpus) Rank(q Query) []Result {
+// Rank returns the best documents, the best first; of equal ones the older first. It fails if segments cannot be read.
+func (c *Corpus) Rank(ctx context.Context, q Query) ([]Result, error) {
+	c.ctx = ctx
 	r := &ranker{Corpus: c, query: q, scratch: scratches.Get().(*scratch)}
 	r.scratch.marked = grow(r.scratch.marked, len(c.docs))
 	r.plain, r.stems, r.names = queryTerms(q.Text)
@@ -106,7 +108,7 @@ func (c *Corpus) Rank(q Query) []Result {
 	if q.Whole {
 		results = c.bestOfMessages(results)
 	}
-	return results[:min(len(results), q.Limit)]
+	return results[:min(len(results), q.Limit)], c.takeFailure()
 }
 
 // bestOfMessages keeps the first result of each message.
@@ -168,6 +170,7 @@ func (r *ranker) has(id int32) bool {
 // find returns the number of a term; if no document has it, the numbers of terms that it
 // begins, that are other forms of it, or of which it is a misspelling.
 func (r *ranker) find(term string) []int32 {
+	r.learnTerm(term)
 	if id, known := r.ids[term]; known && r.has(id) {
 		return []int32{id}
 	}
@@ -180,10 +183,12 @@ func (r *ranker) find(term string) []int32 {
 			variants = append(variants, t)
 		}
 	}
+	r.learnPrefix(term[:1])
 	for _, id := range r.initials[term[0]] {
 		add(id)
 	}
 	for i := 1; i < len(term); i++ { // words that it ends with
+		r.learnTerm(term[i:])
 		if id, known := r.ids[term[i:]]; known && term[i] != term[0] {
 			add(id)
 		}
@@ -201,6 +206,7 @@ func (r *ranker) forms(term string, found []int32) (ids []int32) {
 	if len(term) < minPrefix || len(found) != 1 || r.terms[found[0]] != term {
 		return nil
 	}
+	r.learnPrefix(term[:minPrefix])
 	for _, id := range r.prefixes[term[:minPrefix]] {
 		other, same := r.terms[id], minPrefix
 		for same < len(other) && same < len(term) && other[same] == term[same] {

@@ -153,7 +153,7 @@ func (s *scores) boostAll() {
 
 // kept returns the documents that have a term, without the oldest ones if these were removed.
 func (r *ranker) kept(id int32) []uint32 {
-	list := r.postings[id]
+	list := r.documents(id)
 	from, _ := slices.BinarySearch(list, uint32(r.oldest)<<countBits)
 	return list[from:]
 }

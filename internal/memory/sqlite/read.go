@@ -70,7 +70,10 @@ func (s *Store) Head(ctx context.Context, key store.Key) (store.Head, error) {
 			if head.Values == nil {
 				head.Values = map[string][]byte{}
 			}
-			head.Values[name.String] = append([]byte{}, value...) // an empty value is read as nil
+			if value == nil { // an empty one
+				value = []byte{}
+			}
+			head.Values[name.String] = value
 		}
 	}
 	return head, nil

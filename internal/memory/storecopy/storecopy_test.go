@@ -13,6 +13,8 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/memory/encrypted"
 	"github.com/qtype-dev/qtype/internal/memory/inprocess"
+	"github.com/qtype-dev/qtype/internal/memory/ranking"
+	"github.com/qtype-dev/qtype/internal/memory/segments"
 	"github.com/qtype-dev/qtype/internal/memory/sqlite"
 	"github.com/qtype-dev/qtype/internal/memory/storecopy"
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -167,5 +169,29 @@ func TestCopy_DuringTurns(t *testing.T) {
 	}
 	if want, got := export(t, source, "s"), export(t, target, "s"); want != got {
 		t.Errorf("got\n%s, want\n%s", got, want)
+	}
+}
+
+// TestCopy_StoredWords copies the stored index of words, which the copy uses.
+func TestCopy_StoredWords(t *testing.T) {
+	from, to := inprocess.New(), inprocess.New()
+	m := newMemory(t, from)
+	var all []chat.Message
+	for i := range segments.MinMessages {
+		all = append(all, chat.Text(chat.User, fmt.Sprint("note ", i)))
+	}
+	testkit.Must(t, m.Append(t.Context(), "s", all...))
+	testkit.Must(t, m.StoreWords(t.Context(), "s"))
+	_, err := storecopy.Copy(t.Context(), from, to, "m")
+	testkit.Must(t, err)
+	copied := newMemory(t, to)
+	head, err := copied.Head(t.Context(), "s")
+	testkit.Must(t, err)
+	words, err := copied.Words(t.Context(), store.SessionHead{Session: "s", Head: head})
+	testkit.Must(t, err)
+	var c ranking.Corpus
+	testkit.Must(t, words.AddTo(t.Context(), &c, 0, 1, words.To(), true))
+	if c.Len() != len(all) {
+		t.Errorf("the copy has the words of %d messages", c.Len())
 	}
 }
