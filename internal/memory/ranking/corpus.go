@@ -37,6 +37,7 @@ type record struct {
 	seq           int64
 	seconds       int64  // Unix time
 	part          uint16 // number of the passage in the message
+	asks          bool   // has a question mark
 }
 
 // A posting is the number of a document and how often a term occurs in it.
@@ -144,7 +145,7 @@ func (c *Corpus) Add(d Document) bool {
 
 func (c *Corpus) addPassage(d *Document, part int, p Passage) {
 	doc := int32(len(c.docs))
-	r := record{session: d.Session, before: -1, after: -1, seq: d.Seq, part: uint16(part), seconds: d.Time.Unix(), author: c.author(d.Name)}
+	r := record{session: d.Session, before: -1, after: -1, seq: d.Seq, part: uint16(part), seconds: d.Time.Unix(), author: c.author(d.Name), asks: strings.ContainsAny(p.Text, "?？")}
 	var meaning wordvectors.Vector
 	length := 0
 	for word := range passageWords(p) {
