@@ -207,10 +207,10 @@ func (t *turnContext) readTexts(matches []sourceMatch, read map[textPlace]*memor
 	return nil
 }
 
-// quote returns a passage with its author and date; all lines but the first are indented.
+// quote returns a passage with its date and author; all lines but the first are indented.
 func quote(e *memory.Entry, p ranking.Passage) string {
 	author := cmp.Or(textfmt.OneLine(e.Message.Name), string(e.Message.Role))
-	return fmt.Sprintf("- %s, %s: %s", author, e.Time.UTC().Format(time.DateOnly), strings.Join(lines(p.String()), "\n  "))
+	return fmt.Sprintf("- %s %s: %s", e.Time.UTC().Format(time.DateOnly), author, strings.Join(lines(p.String()), "\n  "))
 }
 
 // otherVectors are the vectors of another session of the user.

@@ -42,6 +42,7 @@ type record struct {
 	seconds       int64  // Unix time
 	part          uint16 // number of the passage in the message
 	aside         bool
+	asks          bool // has a question mark
 }
 
 // A posting is the number of a document and how often a term occurs in it.
@@ -159,7 +160,8 @@ func (c *Corpus) init() {
 
 func (c *Corpus) addPassage(d *Document, part int, p Passage) {
 	doc := int32(len(c.docs))
-	r := record{session: d.Session, before: -1, after: -1, seq: d.Seq, part: uint16(part), seconds: d.Time.Unix(), author: c.author(d.Name), aside: d.Aside}
+	r := record{session: d.Session, before: -1, after: -1, seq: d.Seq, part: uint16(part), seconds: d.Time.Unix(), author: c.author(d.Name), aside: d.Aside,
+		asks: strings.ContainsAny(p.Text, "?？")}
 	var meaning wordvectors.Vector
 	length := 0
 	for word := range passageWords(p) {

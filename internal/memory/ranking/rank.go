@@ -158,6 +158,7 @@ func (r *ranker) combine(words, similar *scores) []scored {
 		marked[one.doc()] = false
 	}
 	slices.Sort(results)
+	r.raiseReplies(results)
 	r.scratch.results = results
 	return results
 }

@@ -109,6 +109,36 @@ func TestRank_Neighbors(t *testing.T) {
 	}
 }
 
+// TestRank_Reply expects a reply to a found question to gain what is declared, and a long one almost nothing.
+func TestRank_Reply(t *testing.T) {
+	t.Parallel()
+	scoreOf := func(question, reply string) float64 {
+		c := &Corpus{}
+		for i, text := range []string{"Hello.", "Good morning.", question, reply} {
+			c.Add(Document{Seq: int64(i + 1), Text: text, Time: time.Date(2024, time.March, 1, 9, i, 0, 0, time.UTC)})
+		}
+		for _, r := range rank(t, c, Query{Text: "fetch new piano", Limit: 5}) {
+			if r.Doc == 3 {
+				return r.Score
+			}
+		}
+		return 0
+	}
+	const reply = "The piano comes on Friday."
+	for _, test := range []struct {
+		reply       string
+		least, most float64
+	}{
+		{reply, 1 + replyShare - 0.01, 1 + replyShare + 0.01},
+		{reply + strings.Repeat(" It is a long way from the shop to our house", 60), 1, 1.05},
+	} {
+		asked, said := scoreOf("When do we fetch the new piano?", test.reply), scoreOf("Then we fetch the new piano.", test.reply)
+		if gain := asked / said; !(gain >= test.least && gain <= test.most) {
+			t.Errorf("a reply of %d bytes gains %.2f, want %.2f to %.2f", len(test.reply), gain, test.least, test.most)
+		}
+	}
+}
+
 // TestRank_Forms expects other forms of a word, parts of compounds and names with endings to be found.
 func TestRank_Forms(t *testing.T) {
 	t.Parallel()

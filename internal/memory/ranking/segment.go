@@ -18,6 +18,8 @@ const (
 	columnDocs      = 1 << 14  // documents of a piece of the columns
 	dictionaryBytes = 16 << 10 // of a piece of the dictionary
 	listBytes       = 64 << 10
+
+	asideFlag, asksFlag, flagBits = 1, 2, 2 // beside the number of an author
 )
 
 // encoder writes the pieces of a segment: the header, columns, dictionary and lists.
@@ -86,11 +88,14 @@ func (e *encoder) columns(first, end int) (b []byte) {
 		b = appendNumbers(b, int(docs[i].part))
 	}
 	for i := range docs {
-		aside := 0
+		flags := 0
 		if docs[i].aside {
-			aside = 1
+			flags |= asideFlag
 		}
-		b = appendNumbers(b, int(docs[i].author)<<1|aside)
+		if docs[i].asks {
+			flags |= asksFlag
+		}
+		b = appendNumbers(b, int(docs[i].author)<<flagBits|flags)
 	}
 	for _, n := range e.lengths[first:end] {
 		b = appendNumbers(b, int(n))

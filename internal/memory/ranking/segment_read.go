@@ -109,8 +109,8 @@ func (c *Corpus) addColumns(session int32, b []byte, n int, authors []int32) boo
 		docs[i].part = uint16(r.number(MaxPassages))
 	}
 	for i := range docs {
-		v := r.number(2*len(authors) - 1)
-		docs[i].author, docs[i].aside = authors[v>>1], v&1 == 1
+		v := r.number(len(authors)<<flagBits - 1)
+		docs[i].author, docs[i].aside, docs[i].asks = authors[v>>flagBits], v&asideFlag != 0, v&asksFlag != 0
 	}
 	for range n {
 		c.lengths = append(c.lengths, uint16(r.uvarint()))

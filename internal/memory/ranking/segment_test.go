@@ -37,6 +37,9 @@ func conversation(r *rand.Rand, n int) (all []Document) {
 			}
 			text = append(text, word)
 		}
+		if r.IntN(4) == 0 {
+			text = append(text, "?")
+		}
 		all = append(all, Document{Seq: int64(i + 1), Time: at, Name: []string{"Ann", "Pavel", ""}[r.IntN(3)], Text: strings.Join(text, " "), Aside: r.IntN(9) == 0})
 	}
 	return all
