@@ -8,7 +8,7 @@
 //   - alias:"name" is an earlier name of the key that is still accepted;
 //   - jsonschema:"required" marks a required key;
 //   - default:"…" is the value of an absent key, as YAML text;
-//   - validate:"…" is a rule of go-playground/validator on the value;
+//   - validate:"…" is a rule on the value, in the form of go-playground/validator;
 //   - optional:"a,b" at an embedded struct lists keys of it that are optional here;
 //   - without:"a,b" at an embedded struct lists keys of it that do not exist here;
 //   - example:"…" is a value for examples, as YAML text;
