@@ -12,9 +12,11 @@ import (
 
 	"github.com/qtype-dev/qtype/distribution/buckets"
 	"github.com/qtype-dev/qtype/distribution/hugot"
+	"github.com/qtype-dev/qtype/distribution/parquet"
 	"github.com/qtype-dev/qtype/internal/allparts"
 	"github.com/qtype-dev/qtype/internal/convert"
 	"github.com/qtype-dev/qtype/internal/convert/systems"
+	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
@@ -23,6 +25,7 @@ func Parts() runtime.Parts {
 	p := allparts.Parts()
 	p.Models["hugot"] = hugot.Client()
 	p.Buckets = buckets.All()
+	p.Formats = records.Codecs{records.Parquet: parquet.Codec()}
 	return p
 }
 

@@ -193,6 +193,7 @@ func (p *ruleContext) checkParts(n spec.Node) {
 	case spec.FileStep:
 		path, base, _ := n.FilePath()
 		p.needAddress(n, path.URI, "path")
+		p.need(n, parts.Records, spec.FileFormat(path.URI), "path")
 		if trust.IsAddress(base) {
 			p.needAddress(n, base, "base")
 		}

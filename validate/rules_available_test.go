@@ -35,6 +35,7 @@ flows:
       - {type: FileWriter, id: keep, path: {uri: "s3://bucket/names.csv"}, inputs: [name]}
       - {type: FileWriter, id: keep_below, path: file, base: "gs://bucket/", inputs: [name]}
       - {type: FileWriter, id: keep_here, path: {uri: names.csv}, inputs: [name]}
+      - {type: FileWriter, id: keep_columns, path: {uri: names.parquet.gz}, inputs: [name]}
       - {type: DocumentSource, id: read, reader_module: azure_blob, args: {container_name: docs}, outputs: [doc]}
       - {type: VectorSearch, id: search, index: notes, inputs: [file], outputs: [found]}
       - {type: Reranker, id: sort, method: bedrock, args: {model_id: cohere.rerank-v3-5:0}, inputs: [file, found], outputs: [best]}
@@ -44,7 +45,7 @@ flows:
 // A part that the program does not have is an error at the key that needs it. A program that
 // runs nothing reports none.
 func TestCheckFor_MissingParts(t *testing.T) {
-	have := new(parts.Set).Add(parts.Provider, "openai").Add(parts.Store, "sqlite").Add(parts.Database, "sqlite")
+	have := new(parts.Set).Add(parts.Provider, "openai").Add(parts.Store, "sqlite").Add(parts.Database, "sqlite").Add(parts.Records, "csv")
 	loaded, _ := loader.LoadBytes(t.Context(), "app.qtype.yaml", []byte(needy), emptyEnvironment())
 	var got []string
 	for _, d := range validate.CheckFor(loaded.Document, have) {
@@ -61,8 +62,9 @@ func TestCheckFor_MissingParts(t *testing.T) {
 		"19:80 this program has no SQL database postgresql",
 		"21:44 this program has no file system s3",
 		"22:62 this program has no file system gs",
-		"24:57 this program has no file system azure",
-		"26:44 this program has no identity aws",
+		"24:52 this program has no record format parquet",
+		"25:57 this program has no file system azure",
+		"27:44 this program has no identity aws",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

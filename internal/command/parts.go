@@ -15,6 +15,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/documents/format"
 	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/parts"
+	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/internal/tool/factory"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -50,6 +51,9 @@ func (p Parts) set() *parts.Set {
 	}
 	for _, f := range format.Formats() {
 		s.Add(parts.Format, f.Name)
+	}
+	for _, f := range slices.AppendSeq(records.Core(), maps.Keys(p.Formats)) {
+		s.Add(parts.Records, string(f))
 	}
 	s.Add(parts.Identity, "azure", "vertex") // whose tokens are requested without a part
 	if p.AWS != nil {

@@ -136,7 +136,7 @@ func (r *runCommand) addTo(c *cobra.Command) {
 }
 
 // check rejects flags that exclude each other, and files that cannot be written.
-func (r *runCommand) check() error {
+func (r *runCommand) check(ctx context.Context) error {
 	if r.Output != "" && r.format.Value != "" {
 		return terminal.Usagef("--format is for standard output; the format of -o is that of its extension")
 	}
@@ -170,7 +170,7 @@ func (r *runCommand) check() error {
 	if r.InputFile == "" && !r.flags.Changed("outage") { // a person waits for the answer
 		r.Outage = 0
 	}
-	if err := r.Check(r.flags.Changed); err != nil {
+	if err := r.Check(ctx, r.flags.Changed); err != nil {
 		return err
 	}
 	if err := r.suspend.check(r.InputFile, r.Ephemeral); err != nil {
@@ -189,7 +189,7 @@ func (r *runCommand) check() error {
 }
 
 func (r *runCommand) run(ctx context.Context, path string) (err error) {
-	if err := r.check(); err != nil {
+	if err := r.check(ctx); err != nil {
 		return err
 	}
 	p, list := qtype.Check(waves.With(ctx, r.Waves), path, r.access.Options(qtype.WithStrict())...)
