@@ -17,6 +17,9 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert"
 	"github.com/qtype-dev/qtype/internal/convert/systems"
 	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/internal/telemetry"
+	"github.com/qtype-dev/qtype/internal/telemetry/metrics"
+	"github.com/qtype-dev/qtype/internal/telemetry/otlp"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
@@ -29,9 +32,14 @@ func Parts() runtime.Parts {
 	return p
 }
 
+// Telemetry returns what sends traces and serves metrics.
+func Telemetry() telemetry.Parts {
+	return telemetry.Parts{OTLP: otlp.Encode, Metrics: func(process bool) telemetry.Metrics { return metrics.New(process) }}
+}
+
 // With returns a context in which documents are read and run with all parts.
 func With(ctx context.Context) context.Context {
-	return convert.With(runtime.WithParts(ctx, Parts()), Converters())
+	return convert.With(telemetry.WithParts(runtime.WithParts(ctx, Parts()), Telemetry()), Converters())
 }
 
 // Converters returns the table of all converters.

@@ -199,6 +199,8 @@ func (p *ruleContext) checkParts(n spec.Node) {
 		}
 	case spec.ReaderStep:
 		p.need(n, parts.Files, n.Reader().Bucket, "reader_module")
+	case *spec.Telemetry:
+		p.need(n, parts.Telemetry, "otlp", "provider", "endpoint")
 	case spec.IdentityNode:
 		p.need(n, parts.Identity, n.CloudIdentity(), "method", "type")
 	}

@@ -21,6 +21,7 @@ stores:
   - {id: own, type: sqlite, url: own.db}
   - {id: misspelled, type: RedisStore, url: "redis://localhost/0"}
 memories: [{id: talk, store: shared}]
+telemetry: {id: traces, provider: OTLP, endpoint: "http://localhost:4318"}
 auths: [{id: account, type: aws, region: eu-west-1}]
 indexes:
   - {type: VectorIndex, id: notes, module: qdrant, name: notes, embedding_model: vectors, args: {host: localhost, collection_name: notes}}
@@ -57,14 +58,15 @@ func TestCheckFor_MissingParts(t *testing.T) {
 	want := []string{
 		"4:51 this program has no model provider hugot",
 		"6:24 this program has no memory store redis",
-		"10:29 this program has no identity aws",
-		"12:44 this program has no index store qdrant",
-		"19:80 this program has no SQL database postgresql",
-		"21:44 this program has no file system s3",
-		"22:62 this program has no file system gs",
-		"24:52 this program has no record format parquet",
-		"25:57 this program has no file system azure",
-		"27:44 this program has no identity aws",
+		"10:35 this program has no telemetry otlp",
+		"11:29 this program has no identity aws",
+		"13:44 this program has no index store qdrant",
+		"20:80 this program has no SQL database postgresql",
+		"22:44 this program has no file system s3",
+		"23:62 this program has no file system gs",
+		"25:52 this program has no record format parquet",
+		"26:57 this program has no file system azure",
+		"28:44 this program has no identity aws",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

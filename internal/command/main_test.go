@@ -26,6 +26,9 @@ import (
 	"github.com/qtype-dev/qtype/internal/convert/systems"
 	memoryservers "github.com/qtype-dev/qtype/internal/memory/servers"
 	"github.com/qtype-dev/qtype/internal/servertest"
+	"github.com/qtype-dev/qtype/internal/telemetry"
+	"github.com/qtype-dev/qtype/internal/telemetry/metrics"
+	"github.com/qtype-dev/qtype/internal/telemetry/otlp"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
@@ -36,7 +39,10 @@ func TestMain(m *testing.M) {
 }
 
 // allParts returns the parts of this module, of which the core has some.
-func allParts() Parts { return Parts{Parts: allparts.Parts(), Converters: systems.Converters()} }
+func allParts() Parts {
+	sends := telemetry.Parts{OTLP: otlp.Encode, Metrics: func(process bool) telemetry.Metrics { return metrics.New(process) }}
+	return Parts{Parts: allparts.Parts(), Telemetry: sends, Converters: systems.Converters()}
+}
 
 // leakless runs the tests and fails if a goroutine outlives them.
 type leakless struct{ tests *testing.M }

@@ -61,7 +61,7 @@ func newRun(s *cli.Streams) *cobra.Command {
 		Use:   "run APP",
 		Short: "Run a flow once, or over every row of a file",
 		Example: `  qtype run app.qtype.yaml -i '{"message": "Where is my parcel?"}' --session c-014
-  qtype run app.qtype.yaml -I messages.csv -o replies.parquet
+  qtype run app.qtype.yaml -I messages.csv -o replies.jsonl
   qtype run app.qtype.yaml -I messages.csv --errors failed.jsonl >replies.jsonl`,
 		Args: cli.Arguments("a document: qtype run APP"), ValidArgsFunction: cli.YAMLFiles,
 		RunE: func(c *cobra.Command, args []string) error {

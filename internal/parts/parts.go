@@ -24,7 +24,8 @@ const (
 	Converter Kind = "converter"
 	Format    Kind = "file format"   // of documents
 	Records   Kind = "record format" // of files with rows
-	Identity  Kind = "identity"      // named by the type of its auth
+	Telemetry Kind = "telemetry"
+	Identity  Kind = "identity" // named by the type of its auth
 	Tool      Kind = "tool"
 	Step      Kind = "step" // of another module
 )
