@@ -17,8 +17,13 @@ import (
 	indexservers "github.com/qtype-dev/qtype/distribution/index/servers"
 	memoryservers "github.com/qtype-dev/qtype/distribution/memory/servers"
 	"github.com/qtype-dev/qtype/distribution/model/providers"
+	"github.com/qtype-dev/qtype/distribution/parquet"
 	sqlservers "github.com/qtype-dev/qtype/distribution/sqldb/servers"
 	"github.com/qtype-dev/qtype/internal/convert"
+	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/internal/telemetry"
+	"github.com/qtype-dev/qtype/internal/telemetry/metrics"
+	"github.com/qtype-dev/qtype/internal/telemetry/otlp"
 	"github.com/qtype-dev/qtype/runtime"
 )
 
@@ -29,12 +34,18 @@ func Parts() runtime.Parts {
 		Buckets: buckets.All(), AWS: awssdk.Builder,
 	}
 	p.Models["hugot"] = hugot.Client()
+	p.Formats = records.Codecs{records.Parquet: parquet.Codec()}
 	return p
+}
+
+// Telemetry returns what sends traces and serves metrics.
+func Telemetry() telemetry.Parts {
+	return telemetry.Parts{OTLP: otlp.Encode, Metrics: func(process bool) telemetry.Metrics { return metrics.New(process) }}
 }
 
 // With returns a context in which documents are read and run with all parts.
 func With(ctx context.Context) context.Context {
-	return convert.With(runtime.WithParts(ctx, Parts()), Converters())
+	return convert.With(telemetry.WithParts(runtime.WithParts(ctx, Parts()), Telemetry()), Converters())
 }
 
 // Converters returns the table of all converters.

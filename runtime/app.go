@@ -22,6 +22,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/memory/storeurl"
 	"github.com/qtype-dev/qtype/internal/model/provider"
 	"github.com/qtype-dev/qtype/internal/model/wire"
+	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/rerank"
@@ -169,6 +170,7 @@ type Parts struct {
 	Indexes   indexstore.Builders
 	Databases sqldb.Drivers
 	Buckets   remotefs.Buckets
+	Formats   records.Codecs  // of files with rows, besides those of the core
 	AWS       awsauth.Builder // signs with AWS identities; nil for none
 	Language  *spec.Language  // has the declarations of parts that the program adds; nil for none
 
@@ -185,7 +187,7 @@ func CoreParts() Parts {
 // Clone returns a copy to which parts can be added. Nil tables become those of the core.
 func (p Parts) Clone() Parts {
 	core := CoreParts()
-	clone := Parts{Models: maps.Clone(p.Models), Stores: maps.Clone(p.Stores), Indexes: p.Indexes, Databases: p.Databases, Buckets: p.Buckets, AWS: p.AWS, Language: p.Language.Clone()}
+	clone := Parts{Models: maps.Clone(p.Models), Stores: maps.Clone(p.Stores), Indexes: p.Indexes, Databases: p.Databases, Buckets: p.Buckets, Formats: p.Formats, AWS: p.AWS, Language: p.Language.Clone()}
 	if clone.Models == nil {
 		clone.Models = core.Models
 	}
@@ -199,7 +201,7 @@ type partsKey struct{}
 
 // WithParts returns a context of a program with these parts.
 func WithParts(ctx context.Context, p Parts) context.Context {
-	ctx = sqldb.WithDrivers(remotefs.WithBuckets(ctx, p.Buckets), p.Databases)
+	ctx = sqldb.WithDrivers(remotefs.WithBuckets(records.WithCodecs(ctx, p.Formats), p.Buckets), p.Databases)
 	return context.WithValue(spec.WithLanguage(ctx, p.Language), partsKey{}, p)
 }
 

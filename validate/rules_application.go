@@ -193,11 +193,14 @@ func (p *ruleContext) checkParts(n spec.Node) {
 	case spec.FileStep:
 		path, base, _ := n.FilePath()
 		p.needAddress(n, path.URI, "path")
+		p.need(n, parts.Records, spec.FileFormat(path.URI), "path")
 		if trust.IsAddress(base) {
 			p.needAddress(n, base, "base")
 		}
 	case spec.ReaderStep:
 		p.need(n, parts.Files, n.Reader().Bucket, "reader_module")
+	case *spec.Telemetry:
+		p.need(n, parts.Telemetry, "otlp", "provider", "endpoint")
 	case spec.IdentityNode:
 		p.need(n, parts.Identity, n.CloudIdentity(), "method", "type")
 	}

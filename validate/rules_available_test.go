@@ -21,6 +21,7 @@ stores:
   - {id: own, type: sqlite, url: own.db}
   - {id: misspelled, type: RedisStore, url: "redis://localhost/0"}
 memories: [{id: talk, store: shared}]
+telemetry: {id: traces, provider: OTLP, endpoint: "http://localhost:4318"}
 auths: [{id: account, type: aws, region: eu-west-1}]
 indexes:
   - {type: VectorIndex, id: notes, module: qdrant, name: notes, embedding_model: vectors, args: {host: localhost, collection_name: notes}}
@@ -35,6 +36,7 @@ flows:
       - {type: FileWriter, id: keep, path: {uri: "s3://bucket/names.csv"}, inputs: [name]}
       - {type: FileWriter, id: keep_below, path: file, base: "gs://bucket/", inputs: [name]}
       - {type: FileWriter, id: keep_here, path: {uri: names.csv}, inputs: [name]}
+      - {type: FileWriter, id: keep_columns, path: {uri: names.parquet.gz}, inputs: [name]}
       - {type: DocumentSource, id: read, reader_module: azure_blob, args: {container_name: docs}, outputs: [doc]}
       - {type: VectorSearch, id: search, index: notes, inputs: [file], outputs: [found]}
       - {type: Reranker, id: sort, method: bedrock, args: {model_id: cohere.rerank-v3-5:0}, inputs: [file, found], outputs: [best]}
@@ -44,7 +46,7 @@ flows:
 // A part that the program does not have is an error at the key that needs it. A program that
 // runs nothing reports none.
 func TestCheckFor_MissingParts(t *testing.T) {
-	have := new(parts.Set).Add(parts.Provider, "openai").Add(parts.Store, "sqlite").Add(parts.Database, "sqlite")
+	have := new(parts.Set).Add(parts.Provider, "openai").Add(parts.Store, "sqlite").Add(parts.Database, "sqlite").Add(parts.Records, "csv")
 	loaded, _ := loader.LoadBytes(t.Context(), "app.qtype.yaml", []byte(needy), emptyEnvironment())
 	var got []string
 	for _, d := range validate.CheckFor(loaded.Document, have) {
@@ -56,13 +58,15 @@ func TestCheckFor_MissingParts(t *testing.T) {
 	want := []string{
 		"4:51 this program has no model provider hugot",
 		"6:24 this program has no memory store redis",
-		"10:29 this program has no identity aws",
-		"12:44 this program has no index store qdrant",
-		"19:80 this program has no SQL database postgresql",
-		"21:44 this program has no file system s3",
-		"22:62 this program has no file system gs",
-		"24:57 this program has no file system azure",
-		"26:44 this program has no identity aws",
+		"10:35 this program has no telemetry otlp",
+		"11:29 this program has no identity aws",
+		"13:44 this program has no index store qdrant",
+		"20:80 this program has no SQL database postgresql",
+		"22:44 this program has no file system s3",
+		"23:62 this program has no file system gs",
+		"25:52 this program has no record format parquet",
+		"26:57 this program has no file system azure",
+		"28:44 this program has no identity aws",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

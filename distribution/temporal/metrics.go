@@ -9,6 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.temporal.io/sdk/client"
+
+	"github.com/qtype-dev/qtype/internal/telemetry"
 )
 
 // metricLabels are the tags of the SDK that are labels. Others have too many values, or none.
@@ -33,6 +35,14 @@ type metricVectors struct {
 	counters   map[string]*prometheus.CounterVec
 	gauges     map[string]*prometheus.GaugeVec
 	histograms map[string]*prometheus.HistogramVec
+}
+
+// registryOf returns where metrics of the client are registered; nil if others cannot register theirs.
+func registryOf(m telemetry.Metrics) prometheus.Registerer {
+	if open, ok := m.(interface{ Registry() prometheus.Registerer }); ok {
+		return open.Registry()
+	}
+	return nil
 }
 
 // newMetrics returns the handler of a client, which registers its metrics.

@@ -25,7 +25,7 @@ const (
 // Work runs chunks of the flows of the application until ctx ends.
 func (e Engine) Work(ctx context.Context, app *runtime.App, cfg durable.WorkerConfig) (err error) {
 	cfg.Config = e.complete(cfg.Config)
-	c, err := dialMeasured(ctx, cfg.Config, cfg.Log, cfg.Metrics)
+	c, err := dialMeasured(ctx, cfg.Config, cfg.Log, registryOf(cfg.Metrics))
 	if err != nil {
 		return err
 	}

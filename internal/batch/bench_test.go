@@ -48,7 +48,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 	defer app.Close(context.Background())
 	streams := &terminal.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Width: 80}
-	for _, format := range []string{"jsonl", "json", "csv", "parquet"} {
+	for _, format := range []string{"jsonl", "json", "csv"} {
 		b.Run(format, func(b *testing.B) {
 			in := writeRows(b, "in."+format, b.N)
 			b.ReportAllocs()

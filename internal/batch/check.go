@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -13,7 +14,7 @@ import (
 
 // Check rejects a configuration whose parts exclude each other, and files that cannot be written. The
 // errors name the flags of qtype run; isSet reports whether one is set.
-func (cfg *Config) Check(isSet func(flag string) bool) error {
+func (cfg *Config) Check(ctx context.Context, isSet func(flag string) bool) error {
 	switch {
 	case cfg.Input != "" && cfg.InputFile != "":
 		return terminal.Usagef("-i and -I exclude each other")
@@ -33,6 +34,9 @@ func (cfg *Config) Check(isSet func(flag string) bool) error {
 		return err
 	}
 	if err := cfg.checkFile("--errors", cfg.ErrorFile); err != nil {
+		return err
+	}
+	if err := cfg.checkFormats(ctx); err != nil {
 		return err
 	}
 	return cfg.checkDistinctFiles()
@@ -122,6 +126,27 @@ func (cfg *Config) checkFile(flag, path string) error {
 	folder := filepath.Dir(remotefs.Path(path))
 	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
 		return terminal.Usagef("%s %s: there is no folder %s: create it, or pass --mkdir", flag, path, folder)
+	}
+	return nil
+}
+
+// checkFormats rejects files of formats that the program does not have.
+func (cfg *Config) checkFormats(ctx context.Context) error {
+	for _, f := range []struct{ flag, path string }{{"-I", cfg.InputFile}, {"-o", cfg.Output}, {"--errors", cfg.ErrorFile}} {
+		format, named := records.FormatOf(f.path)
+		isDefault := f.path != "" && f.path == cfg.Output && !named
+		if isDefault {
+			format = outputFormat(f.path)
+		}
+		if format == "" {
+			continue
+		}
+		switch err := records.Available(ctx, format); {
+		case err != nil && isDefault:
+			return terminal.Usagef("-o %s has no suffix, so that it is a Parquet file, and %s; or give it a suffix, such as .csv or .jsonl", f.path, err)
+		case err != nil:
+			return terminal.Usagef("%s %s: %s", f.flag, f.path, err)
+		}
 	}
 	return nil
 }

@@ -123,7 +123,7 @@ const stdinFile = "-"
 
 func (in *input) openRecords(ctx context.Context, path string) (*records.Reader, error) {
 	if path == stdinFile {
-		return records.OpenStream(in.cfg.Streams.In, "standard input", in.options())
+		return records.OpenStream(ctx, in.cfg.Streams.In, "standard input", in.options())
 	}
 	if ext := strings.ToLower(filepath.Ext(path)); ext == ".yaml" || ext == ".yml" {
 		return nil, terminal.Usagef("-I %s: rows are read from .csv, .tsv, .json, .jsonl, .parquet and .xlsx, not from YAML", path)

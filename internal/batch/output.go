@@ -52,7 +52,7 @@ func newSink(ctx context.Context, cfg *Config, flow *spec.Flow, in *input) (sink
 	if cfg.Streams.OutTerminal {
 		out = terminal.EscapeAll(out) // the texts of models and files must not change the terminal
 	}
-	w, err := records.NewWriter(out, format, columns.in(format))
+	w, err := records.NewWriter(ctx, out, format, columns.in(format))
 	if err != nil {
 		return nil, err
 	}

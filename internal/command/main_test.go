@@ -18,12 +18,22 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/command/commandtest"
+	"github.com/qtype-dev/qtype/internal/telemetry"
+	"github.com/qtype-dev/qtype/internal/telemetry/metrics"
+	"github.com/qtype-dev/qtype/internal/telemetry/otlp"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
 	testscript.Main(leakless{m}, map[string]func(){"qtype": func() { os.Exit(Main(Core())) }, "measured": measured})
+}
+
+// observed returns the parts of the core, and those that send traces and serve metrics.
+func observed() Parts {
+	p := Core()
+	p.Telemetry = telemetry.Parts{OTLP: otlp.Encode, Metrics: func(process bool) telemetry.Metrics { return metrics.New(process) }}
+	return p
 }
 
 // leakless runs the tests and fails if a goroutine outlives them.

@@ -15,6 +15,8 @@ import (
 	"github.com/qtype-dev/qtype/internal/documents/format"
 	"github.com/qtype-dev/qtype/internal/durable"
 	"github.com/qtype-dev/qtype/internal/parts"
+	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/internal/telemetry"
 	"github.com/qtype-dev/qtype/internal/tool/factory"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -23,6 +25,7 @@ import (
 // Parts is the table of what a program is made of. A main function passes it to Main.
 type Parts struct {
 	runtime.Parts
+	Telemetry  telemetry.Parts        // sends traces and serves metrics
 	Engine     durable.Engine         // runs rows on workers; nil for none
 	Converters convert.Converters     // convert files of other systems
 	Schema     func() (string, error) // makes the JSON schema of documents with added parts; nil without any
@@ -51,10 +54,14 @@ func (p Parts) set() *parts.Set {
 	for _, f := range format.Formats() {
 		s.Add(parts.Format, f.Name)
 	}
+	for _, f := range slices.AppendSeq(records.Core(), maps.Keys(p.Formats)) {
+		s.Add(parts.Records, string(f))
+	}
 	s.Add(parts.Identity, "azure", "vertex") // whose tokens are requested without a part
 	if p.AWS != nil {
 		s.Add(parts.Identity, "aws")
 	}
+	s.Add(parts.Telemetry, p.Telemetry.Names()...)
 	s.Add(parts.Tool, factory.Types()...)
 	for _, c := range p.Language.Cases() {
 		kind := parts.Tool
@@ -69,7 +76,7 @@ func (p Parts) set() *parts.Set {
 // context returns a context of the program.
 func (p Parts) context(ctx context.Context) context.Context {
 	ctx = convert.With(runtime.WithParts(ctx, p.Parts), p.Converters)
-	ctx = authoring.WithSchema(ctx, p.Schema)
+	ctx = telemetry.WithParts(authoring.WithSchema(ctx, p.Schema), p.Telemetry)
 	return parts.With(durable.With(ctx, p.Engine), p.set())
 }
 

@@ -108,7 +108,7 @@ func TestResume_KilledWithBatches(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("QTYPE_KILLS")); err == nil {
 		kills, rows = n, max(rows, 200*n)
 	}
-	formats := map[string]string{"batches": "jsonl", "lists": "csv", "one": "parquet"}
+	formats := map[string]string{"batches": "jsonl", "lists": "csv", "one": "json"}
 	for flow, steps := range batchFlows() {
 		t.Run(flow, func(t *testing.T) {
 			model := &echoModel{}

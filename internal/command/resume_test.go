@@ -233,7 +233,7 @@ func TestResume_Killed(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("QTYPE_KILLS")); err == nil {
 		kills, rows = n, max(rows, 400*n)
 	}
-	for _, format := range []string{"csv", "jsonl", "parquet"} {
+	for _, format := range []string{"csv", "jsonl"} {
 		t.Run(format, func(t *testing.T) {
 			k := newKillable(t, rows, workers, "out."+format)
 			out := filepath.Join(k.dir, "out."+format)

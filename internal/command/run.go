@@ -61,7 +61,7 @@ func newRun(s *cli.Streams) *cobra.Command {
 		Use:   "run APP",
 		Short: "Run a flow once, or over every row of a file",
 		Example: `  qtype run app.qtype.yaml -i '{"message": "Where is my parcel?"}' --session c-014
-  qtype run app.qtype.yaml -I messages.csv -o replies.parquet
+  qtype run app.qtype.yaml -I messages.csv -o replies.jsonl
   qtype run app.qtype.yaml -I messages.csv --errors failed.jsonl >replies.jsonl`,
 		Args: cli.Arguments("a document: qtype run APP"), ValidArgsFunction: cli.YAMLFiles,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -136,7 +136,7 @@ func (r *runCommand) addTo(c *cobra.Command) {
 }
 
 // check rejects flags that exclude each other, and files that cannot be written.
-func (r *runCommand) check() error {
+func (r *runCommand) check(ctx context.Context) error {
 	if r.Output != "" && r.format.Value != "" {
 		return terminal.Usagef("--format is for standard output; the format of -o is that of its extension")
 	}
@@ -170,7 +170,7 @@ func (r *runCommand) check() error {
 	if r.InputFile == "" && !r.flags.Changed("outage") { // a person waits for the answer
 		r.Outage = 0
 	}
-	if err := r.Check(r.flags.Changed); err != nil {
+	if err := r.Check(ctx, r.flags.Changed); err != nil {
 		return err
 	}
 	if err := r.suspend.check(r.InputFile, r.Ephemeral); err != nil {
@@ -189,7 +189,7 @@ func (r *runCommand) check() error {
 }
 
 func (r *runCommand) run(ctx context.Context, path string) (err error) {
-	if err := r.check(); err != nil {
+	if err := r.check(ctx); err != nil {
 		return err
 	}
 	p, list := qtype.Check(waves.With(ctx, r.Waves), path, r.access.Options(qtype.WithStrict())...)

@@ -24,6 +24,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/redact"
 	"github.com/qtype-dev/qtype/internal/server"
+	"github.com/qtype-dev/qtype/internal/telemetry"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
@@ -212,7 +213,7 @@ func checkCommand(t *testing.T, in string, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
 	s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(in), Out: &out, Err: &out}}
-	Execute(t.Context(), Core(), s, args)
+	Execute(t.Context(), observed(), s, args)
 	if found := leaks(out.String()); len(found) > 0 {
 		t.Errorf("%s: the output has secrets: %s\n%s", strings.Join(args, " "), strings.Join(found, ", "), out.String())
 	}
@@ -268,7 +269,7 @@ func TestSecrets_Server(t *testing.T) {
 	testkit.Must(t, list.Err())
 	app, err := c.open(p)
 	testkit.Must(t, err)
-	s := server.New(app, server.Options{Log: c.logger()})
+	s := server.New(app, server.Options{Log: c.logger(), Telemetry: allParts().Telemetry})
 	web := httptest.NewServer(s)
 	t.Cleanup(func() {
 		web.Close()

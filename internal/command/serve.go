@@ -22,6 +22,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/memory/inprocess"
 	"github.com/qtype-dev/qtype/internal/server"
 	"github.com/qtype-dev/qtype/internal/server/access"
+	"github.com/qtype-dev/qtype/internal/telemetry"
 	"github.com/qtype-dev/qtype/internal/terminal"
 	"github.com/qtype-dev/qtype/internal/textfmt"
 	"github.com/qtype-dev/qtype/internal/waves"
@@ -211,7 +212,7 @@ func (c *serveCommand) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	options := server.Options{Access: control, Log: log, Version: cli.Version(), NoUI: c.noUI, Reload: c.reload, Batches: c.waves}
+	options := server.Options{Access: control, Log: log, Version: cli.Version(), NoUI: c.noUI, Reload: c.reload, Batches: c.waves, Telemetry: telemetry.PartsOf(ctx)}
 	if !control.Authenticated() && access.CheckListen(c.access.Host, false, false) == nil {
 		options.Test = testMaker(path)
 	}

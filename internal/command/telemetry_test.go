@@ -15,6 +15,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/command/commandtest"
 	"github.com/qtype-dev/qtype/internal/servertest"
+	"github.com/qtype-dev/qtype/internal/telemetry"
 	"github.com/qtype-dev/qtype/internal/terminal"
 )
 
@@ -59,7 +60,7 @@ func TestTraces_RunAndChat(t *testing.T) {
 			if command == "run" {
 				args = append(args, "-i", "one")
 			}
-			if code := Execute(t.Context(), Core(), s, args); code != cli.ExitDone || strings.Contains(errs.String(), "telemetry") {
+			if code := Execute(t.Context(), observed(), s, args); code != cli.ExitDone || strings.Contains(errs.String(), "telemetry") {
 				t.Errorf("status %d: %s", code, errs.String())
 			}
 			count := map[string]int{}
@@ -85,7 +86,7 @@ func TestTraces_Unavailable(t *testing.T) {
 		inFolder(t, map[string]string{"traced.qtype.yaml": declared})
 		var out, errs bytes.Buffer
 		s := &cli.Streams{Streams: terminal.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}}
-		code := Execute(t.Context(), Core(), s, []string{"run", "traced.qtype.yaml", "-i", "one", "--ephemeral"})
+		code := Execute(t.Context(), observed(), s, []string{"run", "traced.qtype.yaml", "-i", "one", "--ephemeral"})
 		if code != cli.ExitDone || strings.Count(errs.String(), "warning: telemetry") != 1 || !strings.Contains(errs.String(), want) {
 			t.Errorf("status %d: %s", code, errs.String())
 		}

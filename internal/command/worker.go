@@ -57,7 +57,7 @@ A first SIGINT or SIGTERM lets calls of models and tools end, for --drain-timeou
 most, and records them: the worker that continues their rows does not repeat them. A
 second one ends the process.`,
 		Example: `  qtype worker app.qtype.yaml --temporal-address temporal:7233 --blobs /mnt/shared/blobs
-  qtype run app.qtype.yaml -I messages.csv -o replies.parquet --engine temporal --temporal-address temporal:7233 --blobs /mnt/shared/blobs`,
+  qtype run app.qtype.yaml -I messages.csv -o replies.jsonl --engine temporal --temporal-address temporal:7233 --blobs /mnt/shared/blobs`,
 		Args: cli.Arguments("a document: qtype worker APP"), ValidArgsFunction: cli.YAMLFiles,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := w.log.Check(c); err != nil {
@@ -137,7 +137,7 @@ func (w *workerCommand) run(ctx context.Context, path string) (err error) {
 		},
 	}
 	if w.metrics != "" {
-		cfg.Metrics = status.metrics.Registry()
+		cfg.Metrics = status.metrics
 		ctx = steps.WithObserver(ctx, status.metrics)
 	}
 	if w.log.Quiet {
@@ -148,16 +148,20 @@ func (w *workerCommand) run(ctx context.Context, path string) (err error) {
 
 // workerStatus is what a worker tells Kubernetes and Prometheus.
 type workerStatus struct {
-	metrics *telemetry.Metrics
+	metrics telemetry.Metrics                           // nil without an address
 	check   atomic.Pointer[func(context.Context) error] // whether Temporal answers; nil before the worker polls
 	server  *http.Server                                // nil for none
 }
 
 // startStatus serves the status at an address; at none if that is empty.
 func startStatus(ctx context.Context, address string) (*workerStatus, error) {
-	s := &workerStatus{metrics: telemetry.NewMetrics(true)}
+	s := &workerStatus{}
 	if address == "" {
 		return s, nil
+	}
+	var err error
+	if s.metrics, err = telemetry.PartsOf(ctx).NewMetrics(); err != nil {
+		return nil, terminal.Usagef("--metrics: %s", err)
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {

@@ -12,13 +12,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/qtype-dev/qtype/internal/batch"
 	"github.com/qtype-dev/qtype/internal/memory/encrypted"
 	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/remotefs"
 	"github.com/qtype-dev/qtype/internal/server/runs"
+	"github.com/qtype-dev/qtype/internal/telemetry"
 	"github.com/qtype-dev/qtype/internal/waves"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec"
@@ -60,13 +59,13 @@ type TLS struct {
 // WorkerConfig describes a worker.
 type WorkerConfig struct {
 	Config
-	Parallel    int                   // how many chunks are run at once
-	Requests    int                   // how many requests of servers are run at once
-	Metrics     prometheus.Registerer // gets the metrics of Temporal's client; nil for none
-	Drain       time.Duration         // how long calls of models and tools may last when the worker stops
-	Approved    []string              // ids of tools whose calls need no further approval
-	ClientTools []string              // ids of client tools that the App has handlers for; others are requests of the run
-	Log         io.Writer             // for warnings and errors of Temporal's client; nil for none
+	Parallel    int               // how many chunks are run at once
+	Requests    int               // how many requests of servers are run at once
+	Metrics     telemetry.Metrics // of the program: the engine adds its own if they can register others; nil for none
+	Drain       time.Duration     // how long calls of models and tools may last when the worker stops
+	Approved    []string          // ids of tools whose calls need no further approval
+	ClientTools []string          // ids of client tools that the App has handlers for; others are requests of the run
+	Log         io.Writer         // for warnings and errors of Temporal's client; nil for none
 
 	// InWaves returns another App of the document, whose models make their calls in the batches of a run.
 	InWaves func(context.Context, *waves.Run) (*runtime.App, error)

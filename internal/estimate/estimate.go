@@ -219,7 +219,7 @@ func (d *dryRun) sample(ctx context.Context, r *Report, flow *spec.Flow) (rows [
 // open opens the rows.
 func (d *dryRun) open(ctx context.Context, opts records.Options) (*records.Reader, error) {
 	if d.cfg.Data == "-" && d.cfg.In != nil {
-		return records.OpenStream(d.cfg.In, "standard input", opts)
+		return records.OpenStream(ctx, d.cfg.In, "standard input", opts)
 	}
 	return records.Open(ctx, d.cfg.Data, opts)
 }

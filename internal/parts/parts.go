@@ -22,7 +22,9 @@ const (
 	Files     Kind = "file system" // named by the scheme of its addresses
 	Engine    Kind = "engine"
 	Converter Kind = "converter"
-	Format    Kind = "file format"
+	Format    Kind = "file format"   // of documents
+	Records   Kind = "record format" // of files with rows
+	Telemetry Kind = "telemetry"
 	Identity  Kind = "identity" // named by the type of its auth
 	Tool      Kind = "tool"
 	Step      Kind = "step" // of another module

@@ -104,10 +104,10 @@ func (r *Reader) Hint() string {
 	return ""
 }
 
-// checkValue returns v in the form that encoders take for a column of the kind:
+// CheckValue returns v in the form that encoders take for a column of the kind:
 // nil for null, int64, float64, bool or []byte for the kinds of those names, and v
 // itself for Text and JSONText, whose text encoders append without a copy.
-func checkValue(kind Kind, v any) (any, error) {
+func CheckValue(kind Kind, v any) (any, error) {
 	if v == nil || v == value.Unset {
 		return nil, nil
 	}
@@ -188,8 +188,8 @@ func convertFloat(v any) (any, error) {
 	return nil, fmt.Errorf("expected a number, got %s", shown(v))
 }
 
-// appendCell appends the text of a value that is not null, as a flat format writes it.
-func appendCell(b []byte, kind Kind, v any) []byte {
+// AppendCell appends the text of a value that is not null, as a flat format writes it.
+func AppendCell(b []byte, kind Kind, v any) []byte {
 	switch v := v.(type) {
 	case bool:
 		return strconv.AppendBool(b, v)

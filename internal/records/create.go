@@ -20,13 +20,13 @@ import (
 	"github.com/qtype-dev/qtype/internal/textfmt"
 )
 
-// encoder writes records in one format.
-type encoder interface {
-	// write adds a record whose values checkValue has returned. After a *ValueError
+// Encoder writes records in one format.
+type Encoder interface {
+	// Write adds a record whose values CheckValue has returned. After a *ValueError
 	// nothing was written, and the next record can be.
-	write(values []any) error
-	// close writes the end of the format; it does not close the underlying writer.
-	close() error
+	Write(values []any) error
+	// Close writes the end of the format; it does not close the underlying writer.
+	Close() error
 }
 
 // Writer writes records to a file, which appears under its name only when Close
@@ -34,7 +34,7 @@ type encoder interface {
 type Writer struct {
 	path    string
 	columns []Column
-	enc     encoder
+	enc     Encoder
 	file    remotefs.Upload // nil for a Writer over an io.Writer
 	buf     *bufio.Writer
 	packed  io.WriteCloser // compresses; nil if the file is not compressed
@@ -71,7 +71,7 @@ func CreateFormat(ctx context.Context, path string, format Format, columns []Col
 		out = w.packed
 	}
 	if err == nil {
-		err = w.start(out, format, columns)
+		err = w.start(ctx, out, format, columns)
 	}
 	if err != nil {
 		_ = file.Abort() // the first error is returned
@@ -82,15 +82,15 @@ func CreateFormat(ctx context.Context, path string, format Format, columns []Col
 
 // NewWriter returns a Writer to out, which it does not close. Call Flush after each
 // record that a reader should see at once.
-func NewWriter(out io.Writer, format Format, columns []Column) (*Writer, error) {
+func NewWriter(ctx context.Context, out io.Writer, format Format, columns []Column) (*Writer, error) {
 	w := &Writer{path: "output"}
-	if err := w.start(out, format, columns); err != nil {
+	if err := w.start(ctx, out, format, columns); err != nil {
 		return nil, err
 	}
 	return w, nil
 }
 
-func (w *Writer) start(out io.Writer, format Format, columns []Column) error {
+func (w *Writer) start(ctx context.Context, out io.Writer, format Format, columns []Column) error {
 	w.buf = bufio.NewWriterSize(out, bufferSize)
 	w.columns = columns
 	w.row = make([]any, len(columns))
@@ -104,10 +104,11 @@ func (w *Writer) start(out io.Writer, format Format, columns []Column) error {
 		w.enc = newJSONEncoder(w.buf, columns, true)
 	case JSONL:
 		w.enc = newJSONEncoder(w.buf, columns, false)
-	case Parquet:
-		w.enc, err = newParquetEncoder(w.buf, columns)
 	default:
-		err = fmt.Errorf("%q is not a format of records", string(format))
+		var c Codec
+		if c, err = codecOf(ctx, format); err == nil {
+			w.enc, err = c.NewEncoder(w.buf, columns)
+		}
 	}
 	if err != nil {
 		return &FileError{Path: w.path, Reason: err.Error(), Err: err}
@@ -136,13 +137,13 @@ func (w *Writer) Write(values ...any) error {
 		return &ValueError{Reason: fmt.Sprintf("the record has %s for %s", textfmt.Count(len(values), "value"), textfmt.Count(len(w.columns), "column"))}
 	}
 	for i, c := range w.columns {
-		v, err := checkValue(c.Kind, values[i])
+		v, err := CheckValue(c.Kind, values[i])
 		if err != nil {
 			return &ValueError{Column: c.Name, Reason: err.Error()}
 		}
 		w.row[i] = v
 	}
-	if err := w.enc.write(w.row); err != nil {
+	if err := w.enc.Write(w.row); err != nil {
 		if errors.As(err, new(*ValueError)) {
 			return err
 		}
@@ -230,7 +231,7 @@ func (w *Writer) finish() error {
 	if w.err != nil {
 		return w.err
 	}
-	if err := w.enc.close(); err != nil {
+	if err := w.enc.Close(); err != nil {
 		return w.fail(err)
 	}
 	if err := w.Flush(); err != nil {
@@ -351,9 +352,9 @@ func pack(c compression, out io.Writer) (io.WriteCloser, error) {
 	return nil, nil
 }
 
-// maxSpool is the maximum size in bytes of a temporary copy, for formats that are
+// MaxSpool is the maximum size in bytes of a temporary copy, for formats that are
 // read from their end.
-const maxSpool = 8 << 30
+const MaxSpool = 8 << 30
 
 // random returns the file for reading at any offset: the file itself, or a temporary copy.
 func (r *Reader) random(in *bufio.Reader) (io.ReaderAt, int64, error) {
@@ -364,15 +365,15 @@ func (r *Reader) random(in *bufio.Reader) (io.ReaderAt, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	size, err := io.Copy(f, io.LimitReader(in, maxSpool+1))
+	size, err := io.Copy(f, io.LimitReader(in, MaxSpool+1))
 	var file *FileError
 	switch {
 	case errors.As(err, &file):
 		return nil, 0, err
 	case err != nil:
 		return nil, 0, fileError(r.path, err)
-	case size > maxSpool:
-		return nil, 0, &FileError{Path: r.path, Reason: fmt.Sprintf("is larger than %d GB when decompressed", maxSpool>>30)}
+	case size > MaxSpool:
+		return nil, 0, &FileError{Path: r.path, Reason: fmt.Sprintf("is larger than %d GB when decompressed", MaxSpool>>30)}
 	}
 	r.whole, r.size = f, size
 	r.read.Store(0) // from here on, reads of the copy are counted
@@ -383,11 +384,16 @@ func (r *Reader) random(in *bufio.Reader) (io.ReaderAt, int64, error) {
 func (r *Reader) temporary() (*os.File, error) {
 	f, err := os.CreateTemp("", "qtype-*")
 	if err != nil {
-		return nil, &FileError{Path: r.path, Reason: "needs a temporary file: " + cause(err), Err: err}
+		return nil, TemporaryError(r.path, err)
 	}
 	r.closers = append(r.closers, &tempFile{f})
 	_ = os.Remove(f.Name()) // if this works, not even a killed process leaves it behind
 	return f, nil
+}
+
+// TemporaryError returns the error of a file whose temporary copy cannot be written.
+func TemporaryError(path string, err error) *FileError {
+	return &FileError{Path: path, Reason: "needs a temporary file: " + cause(err), Err: err}
 }
 
 // tempFile is a temporary file that is removed with its reader.

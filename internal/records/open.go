@@ -72,7 +72,7 @@ func Open(ctx context.Context, path string, opts Options) (*Reader, error) {
 	r := &Reader{path: remotefs.Redacted(path), total: -1}
 	in, err := r.open(ctx, path)
 	if err == nil {
-		err = r.start(in, path, opts)
+		err = r.start(ctx, in, path, opts)
 	}
 	if err != nil {
 		_ = r.Close() // the first error is returned
@@ -84,9 +84,9 @@ func Open(ctx context.Context, path string, opts Options) (*Reader, error) {
 // OpenStream reads records from a stream, such as a pipe, as they arrive. name is its name
 // for messages. Closing the Reader does not close the stream. The format is detected from
 // the first line if opts has none.
-func OpenStream(in io.Reader, name string, opts Options) (*Reader, error) {
+func OpenStream(ctx context.Context, in io.Reader, name string, opts Options) (*Reader, error) {
 	r := &Reader{path: name, total: -1, live: true}
-	if err := r.start(in, "", opts); err != nil {
+	if err := r.start(ctx, in, "", opts); err != nil {
 		_ = r.Close() // the first error is returned
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func fileError(path string, err error) *FileError {
 }
 
 // start detects the format and sets up its reader.
-func (r *Reader) start(file io.Reader, path string, opts Options) error {
+func (r *Reader) start(ctx context.Context, file io.Reader, path string, opts Options) error {
 	if opts.Table != nil {
 		r.table = *opts.Table
 	}
@@ -190,14 +190,20 @@ func (r *Reader) start(file io.Reader, path string, opts Options) error {
 	case JSONL, JSON:
 		return r.startJSON(in, head)
 	}
-	file2, size, err := r.random(in)
+	var codec Codec
+	if r.format != Excel {
+		if codec, err = codecOf(ctx, r.format); err != nil {
+			return fileError(r.path, err)
+		}
+	}
+	whole, size, err := r.random(in)
 	if err != nil {
 		return err
 	}
 	if r.format == Excel {
-		return r.startExcel(file2, size)
+		return r.startExcel(whole, size)
 	}
-	return r.startParquet(file2, size)
+	return r.startCodec(codec, whole, size)
 }
 
 // decoded returns a text file as UTF-8, with its first bytes.

@@ -13,50 +13,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/internal/records/recordstest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// read gives every record as "line: name=value name=value", errors as their text.
-func read(t testing.TB, path string) []string {
-	t.Helper()
-	return readAs(t, path, records.Options{})
-}
+// read returns every record of a file as recordstest.Read does.
+func read(t testing.TB, path string) []string { return readAs(t, path, records.Options{}) }
 
-// readAs is read with options.
 func readAs(t testing.TB, path string, opts records.Options) []string {
 	t.Helper()
-	r, err := records.Open(t.Context(), path, opts)
-	if err != nil {
-		return []string{strings.ReplaceAll(err.Error(), filepath.Dir(path)+"/", "")}
-	}
-	defer r.Close()
-	var got []string
-	for rec, err := range r.All() {
-		if err != nil {
-			got = append(got, strings.ReplaceAll(err.Error(), filepath.Dir(path)+"/", ""))
-			continue
-		}
-		var parts []string
-		for i, c := range rec.Columns {
-			if v := rec.Values[i]; isNested(v) {
-				parts = append(parts, fmt.Sprintf("%s=%s", c, value.JSON(v)))
-				continue
-			}
-			parts = append(parts, fmt.Sprintf("%s=%#v", c, rec.Values[i]))
-		}
-		got = append(got, fmt.Sprintf("%d: %s", rec.Line, strings.Join(parts, " ")))
-	}
-	return got
-}
-
-// isNested reports whether v is a list or an object of a JSON file.
-func isNested(v any) bool {
-	switch v.(type) {
-	case []any, *value.Record:
-		return true
-	}
-	return false
+	return recordstest.Read(t.Context(), t, path, opts)
 }
 
 func TestReadText(t *testing.T) {
@@ -133,7 +100,7 @@ func TestOpen_Errors(t *testing.T) {
 		"CSV named JSON":    {"a.json", "a,b\n1,2\n", "a.json: does not contain JSON records: an array of objects is expected"},
 		"CSV named Parquet": {"a.parquet", "a,b\n1,2\n", "a.parquet: is not a Parquet file"},
 		"Parquet named CSV": {"a.csv", "PAR1xxxxxxx", "a.csv: is a Parquet file, not CSV: rename it to .parquet"},
-		"broken Parquet":    {"a.parquet", "PAR1" + strings.Repeat("x", 100) + "PAR1", "a.parquet: is damaged or not a complete Parquet file"},
+		"Parquet, a part":   {"a.parquet", "PAR1" + strings.Repeat("x", 100) + "PAR1", "a.parquet: this program has no record format parquet; the distribution has it: go install github.com/qtype-dev/qtype/distribution/cmd/qtype@latest"},
 		"broken gzip":       {"a.csv.gz", "\x1f\x8bxxxxxxxxxxxxxxxxxx", "a.csv.gz: is not a valid gzip file"},
 	}
 	for name, tc := range tests {
@@ -260,7 +227,7 @@ func TestCount_LikeReading(t *testing.T) {
 		"c.json":  `{"a":[1,2],"b":[3,4]}`,
 	} {
 		path := testkit.WriteFile(t, name, text)
-		want, failed := drain(path)
+		want, failed := recordstest.Drain(t.Context(), path)
 		for n := int64(0); failed != nil; failed = nil { // invalid records do not end the file
 			r, err := records.Open(t.Context(), path, records.Options{})
 			if err != nil {
@@ -278,37 +245,5 @@ func TestCount_LikeReading(t *testing.T) {
 	}
 	if n, err := records.Count(t.Context(), testkit.WriteFile(t, "a.json", `[{"a":1}, {"a":`), records.Options{}); n != 2 || err == nil {
 		t.Errorf("an incomplete file: %d, %v", n, err)
-	}
-}
-
-// TestReadParquet_OddTables reads files that pyarrow has written.
-func TestReadParquet_OddTables(t *testing.T) {
-	for name, want := range map[string]string{
-		"no_rows":     "",
-		"no_columns":  "no_columns.parquet: has no columns",
-		"same_names":  `same_names.parquet: has two columns with the name "q"`,
-		"damaged_lz4": "damaged_lz4.parquet: is damaged or not a complete Parquet file",
-	} {
-		if got := strings.Join(read(t, filepath.Join("testdata", name+".parquet")), "\n"); strings.TrimPrefix(got, "testdata/") != want {
-			t.Errorf("%s: got %q, want %q", name, got, want)
-		}
-	}
-}
-
-// TestReadParquet_LZ4 reads pages of both versions, with and without a dictionary, that pyarrow has
-// compressed with LZ4: multiples of the cubes of the numbers below 1200, without each ninth one, which hardly get shorter.
-func TestReadParquet_LZ4(t *testing.T) {
-	for _, name := range []string{"lz4", "lz4v2"} {
-		var want []string
-		for i := range 1200 {
-			if i%9 == 0 {
-				want = append(want, "0: n=<nil>")
-				continue
-			}
-			want = append(want, fmt.Sprintf("0: n=%d", i*i*i*99991))
-		}
-		if diff := cmp.Diff(want, read(t, filepath.Join("testdata", name+".parquet"))); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
 	}
 }

@@ -1,5 +1,5 @@
 // Package records reads and writes files as streams of records: CSV, TSV, JSON,
-// JSON lines, Parquet and (reading only) Excel, compressed with gzip or zstd, local
+// JSON lines and (reading only) Excel, and formats that the program has as parts, such as Parquet, compressed with gzip or zstd, local
 // or at the URLs that package remotefs knows. A record is a row of named columns
 // in the order of the file. Readers return values as the file has them; coercing
 // them to declared types is up to the caller. Writers take these values and
@@ -35,12 +35,12 @@ const (
 	TSV     Format = "tsv"     // the same with tabs
 	JSON    Format = "json"    // an array of objects, or one object of columns
 	JSONL   Format = "jsonl"   // one JSON object a line
-	Parquet Format = "parquet" // Apache Parquet
+	Parquet Format = "parquet" // Apache Parquet, which is a part
 	Excel   Format = "xlsx"    // an Excel workbook; its first sheet is read; cannot be written
 )
 
-// Formats lists the formats that can be written, in the order that messages show them.
-func Formats() []Format { return []Format{CSV, TSV, JSON, JSONL, Parquet} }
+// Core lists the formats that every program has, in the order that messages show them.
+func Core() []Format { return []Format{CSV, TSV, JSON, JSONL, Excel} }
 
 // Cells reports whether a format's values are untyped text, so that the declared
 // type decides how to read them (see value.ParseCell).

@@ -19,78 +19,14 @@ import (
 	"github.com/xuri/excelize/v2"
 
 	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/internal/records/recordstest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
-// threeRows writes three records to a file of that name.
-func threeRows(t *testing.T, path string) {
-	t.Helper()
-	w, err := records.Create(t.Context(), path, []records.Column{{Name: "no"}, {Name: "n", Kind: records.Int}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, no := range []string{"007", "ö", ""} {
-		if err := w.Write(no, int64(i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func values(t *testing.T, path string) (string, error) {
-	t.Helper()
-	r, err := records.Open(t.Context(), path, records.Options{})
-	if err != nil {
-		return "", err
-	}
-	defer r.Close()
-	var b strings.Builder
-	for rec, err := range r.All() {
-		if err != nil {
-			return b.String(), err
-		}
-		no, _ := rec.Get("no")
-		n, _ := rec.Get("n")
-		fmt.Fprintf(&b, "%v=%v ", no, n)
-	}
-	return b.String(), nil
-}
-
-// Every format is written and read packed, and what packed it is another's
-// program that can read it.
+// What packs a file is a format of other programs.
 func TestCompressed(t *testing.T) {
-	for _, f := range records.Formats() {
-		for _, ending := range []string{".gz", ".zst", ".ZST", ".zstd"} {
-			path := filepath.Join(t.TempDir(), "rows."+string(f)+ending)
-			threeRows(t, path)
-			if got, err := values(t, path); err != nil || got != "007=0 ö=1 =2 " {
-				t.Errorf("%s%s: %q, %v", f, ending, got, err)
-			}
-			raw, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			magic := "\x28\xb5\x2f\xfd"
-			if ending == ".gz" {
-				magic = "\x1f\x8b"
-			}
-			if !strings.HasPrefix(string(raw), magic) {
-				t.Errorf("%s%s is not packed", f, ending)
-			}
-			// The name has no extension of a compression: the content decides.
-			plain := filepath.Join(t.TempDir(), "rows."+string(f))
-			if err := os.WriteFile(plain, raw, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if got, err := values(t, plain); err != nil || got != "007=0 ö=1 =2 " {
-				t.Errorf("%s without %s: %q, %v", f, ending, got, err)
-			}
-		}
-	}
 	path := filepath.Join(t.TempDir(), "rows.csv.zst")
-	threeRows(t, path)
+	recordstest.ThreeRows(t.Context(), t, path)
 	if tool, err := exec.LookPath("zstd"); err == nil {
 		if out, err := exec.Command(tool, "-dc", path).CombinedOutput(); err != nil || string(out) != "no,n\n007,0\nö,1\n,2\n" {
 			t.Errorf("zstd reads %q, %v", out, err)
@@ -142,9 +78,9 @@ func TestRemote(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary) // only for this test
 	files := map[string]string{"/plain.csv": "no,n\n007,0\n", "/packed.jsonl.gz": packed(t, "gzip", `{"no": "007", "n": 0}`)}
-	for _, name := range []string{"rows.parquet", "rows.json.zst", "rows.parquet.zst"} {
+	for _, name := range []string{"rows.jsonl", "rows.json.zst"} {
 		path := filepath.Join(t.TempDir(), name)
-		threeRows(t, path)
+		recordstest.ThreeRows(t.Context(), t, path)
 		raw, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -181,24 +117,24 @@ func TestRemote(t *testing.T) {
 	defer server.Close()
 	defer close(endless)
 	for name, want := range map[string]string{
-		"/plain.csv?token=s3cret": "007=0 ", "/packed.jsonl.gz": "007=0 ", "/rows.parquet": "007=0 ö=1 =2 ", "/rows.json.zst": "007=0 ö=1 =2 ",
-		"/rows.parquet.zst": "007=0 ö=1 =2 ", "/book.xlsx": "007=0 ",
+		"/plain.csv?token=s3cret": "007=0 ", "/packed.jsonl.gz": "007=0 ", "/rows.jsonl": "007=0 ö=1 =2 ", "/rows.json.zst": "007=0 ö=1 =2 ",
+		"/book.xlsx": "007=0 ",
 	} {
-		if got, err := values(t, server.URL+name); err != nil || got != want {
+		if got, err := recordstest.Values(t.Context(), t, server.URL+name); err != nil || got != want {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
 	if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
 		t.Errorf("temporary files are left: %v, %v", left, err)
 	}
-	if _, err := values(t, server.URL+"/none.csv?token=s3cret"); err == nil || strings.Contains(err.Error(), "s3cret") ||
+	if _, err := recordstest.Values(t.Context(), t, server.URL+"/none.csv?token=s3cret"); err == nil || strings.Contains(err.Error(), "s3cret") ||
 		!strings.HasPrefix(err.Error(), server.URL+"/none.csv: ") {
 		t.Errorf("no such file: %v", err)
 	}
 	for address, want := range map[string]string{
 		"s3://bucket/rows.csv": "s3://bucket/rows.csv: this program has no file system s3", "ftp://host/rows.csv": "ftp://host/rows.csv: ftp:// is not supported; ",
 	} {
-		if _, err := values(t, address); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := recordstest.Values(t.Context(), t, address); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", address, err, want)
 		}
 	}

@@ -32,11 +32,11 @@ func newCSVEncoder(out *bufio.Writer, delim byte, columns []Column) *csvEncoder 
 	return e
 }
 
-func (e *csvEncoder) write(values []any) error {
+func (e *csvEncoder) Write(values []any) error {
 	for i, v := range values {
 		e.cell = e.cell[:0]
 		if v != nil {
-			e.cell = appendCell(e.cell, e.columns[i].Kind, v)
+			e.cell = AppendCell(e.cell, e.columns[i].Kind, v)
 		}
 		if e.columns[i].NoFormulas && isFormula(e.cell, v) {
 			e.cell = slices.Insert(e.cell, 0, '\'')
@@ -63,7 +63,7 @@ func (e *csvEncoder) end() error {
 	return err
 }
 
-func (e *csvEncoder) close() error { return nil }
+func (e *csvEncoder) Close() error { return nil }
 
 // field adds a field to the line. The only field of a line is quoted if it is
 // empty: readers skip empty lines.
@@ -135,7 +135,7 @@ func newJSONEncoder(out *bufio.Writer, columns []Column, array bool) *jsonEncode
 	return e
 }
 
-func (e *jsonEncoder) write(values []any) error {
+func (e *jsonEncoder) Write(values []any) error {
 	e.line = append(e.line[:0], e.before()...)
 	e.line = append(e.line, '{')
 	for i, v := range values {
@@ -162,7 +162,7 @@ func (e *jsonEncoder) before() string {
 	return "[\n"
 }
 
-func (e *jsonEncoder) close() error {
+func (e *jsonEncoder) Close() error {
 	if !e.array {
 		return nil
 	}
@@ -182,9 +182,9 @@ func appendJSON(b []byte, kind Kind, v any) []byte {
 	case kind == JSONText:
 		return appendNested(b, v)
 	case kind == Int || kind == Bool:
-		return appendCell(b, kind, v)
+		return AppendCell(b, kind, v)
 	case kind == Float:
-		x := v.(float64) // checkValue returns nothing else
+		x := v.(float64) // CheckValue returns nothing else
 		if math.IsInf(x, 0) || math.IsNaN(x) {
 			return append(appendFloat(append(b, '"'), x), '"')
 		}
@@ -195,7 +195,7 @@ func appendJSON(b []byte, kind Kind, v any) []byte {
 	if s, ok := v.(string); ok {
 		return appendJSONText(b, s)
 	}
-	return appendJSONText(b, string(appendCell(nil, kind, v)))
+	return appendJSONText(b, string(AppendCell(nil, kind, v)))
 }
 
 // appendJSONText appends a text in quotes.

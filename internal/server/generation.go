@@ -42,7 +42,7 @@ func (s *Server) newGeneration(app *runtime.App) *generation {
 	}
 	warn := func(line string) { s.log.Warn(line) }
 	var err error
-	if g.exporter, err = telemetry.Open(context.Background(), app, telemetry.Options{Version: s.opts.Version, Warn: warn}); err != nil {
+	if g.exporter, err = telemetry.Open(telemetry.WithParts(context.Background(), s.opts.Telemetry), app, telemetry.Options{Version: s.opts.Version, Warn: warn}); err != nil {
 		s.log.Error("traces are not sent", "error", err)
 	}
 	if g.feedback, err = telemetry.NewFeedback(app, ""); err != nil {

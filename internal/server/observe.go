@@ -28,6 +28,9 @@ func (s *Server) observe(ctx context.Context, run string) context.Context {
 	if s.recorder != nil && run != "" {
 		ctx = s.recorder.Context(ctx, run)
 	}
+	if s.metrics == nil {
+		return ctx
+	}
 	return steps.WithObserver(ctx, s.metrics)
 }
 
@@ -78,7 +81,9 @@ func (s *Server) note(sw *statusWriter, r *http.Request, began time.Time) {
 	if route == "" || route == "/" {
 		route = "other"
 	}
-	s.metrics.Request(route, r.Method, sw.status, took)
+	if s.metrics != nil {
+		s.metrics.Request(route, r.Method, sw.status, took)
+	}
 	level := slog.LevelDebug
 	if sw.status >= http.StatusInternalServerError && sw.status != http.StatusServiceUnavailable {
 		level = slog.LevelWarn // the reasons of 503 are logged once a second

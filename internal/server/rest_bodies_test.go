@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/server"
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/memory"
@@ -131,6 +132,17 @@ func TestBodies_Wrong(t *testing.T) {
 	s.post("/runs/"+run.ID+"/cancel", "")
 	if got := s.do("GET", "/metrics", ""); !strings.Contains(got.body, `route="/runs/{run}/answer"`) {
 		t.Error("a route has another label")
+	}
+}
+
+// A program without metrics says so, and answers everything else.
+func TestMetrics_Missing(t *testing.T) {
+	s := serveCore(t, openApp(t, "testdata/app.qtype.yaml"), server.Options{})
+	if got := s.do("GET", "/metrics", ""); got.status != 404 || !strings.Contains(got.body, "this program has no telemetry metrics; the distribution has it: "+parts.Get) {
+		t.Errorf("got %d %s", got.status, got.body)
+	}
+	if got := s.do("GET", "/app", ""); got.status != 200 {
+		t.Errorf("/app got %d", got.status)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/qtype-dev/qtype/internal/appstate"
 	"github.com/qtype-dev/qtype/internal/mcpserver"
+	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/server/a2a"
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/server/agui"
@@ -24,6 +25,7 @@ import (
 	"github.com/qtype-dev/qtype/internal/server/problem"
 	"github.com/qtype-dev/qtype/internal/server/schema"
 	"github.com/qtype-dev/qtype/internal/server/ui"
+	"github.com/qtype-dev/qtype/internal/telemetry"
 	"github.com/qtype-dev/qtype/memory/store"
 	"github.com/qtype-dev/qtype/spec"
 )
@@ -62,12 +64,23 @@ func (s *Server) routes() http.Handler {
 	}
 	agui.Mount(mux, s.Host())
 	a2a.Mount(mux, s.Host())
-	mux.Handle("GET /metrics", s.metrics.Handler())
+	mux.Handle("GET /metrics", s.metricsHandler())
 	mux.Handle("/sessions", s.sessions)
 	mux.Handle("/sessions/", s.sessions)
 	openai.Mount(mux, s.Host())
 	mux.Handle("/", s.fallback(mux))
 	return s.measured(s.redacted(cleaned(mux)))
+}
+
+// metricsHandler serves the metrics, or says that the program has none.
+func (s *Server) metricsHandler() http.Handler {
+	if s.metrics != nil {
+		return s.metrics.Handler()
+	}
+	missing := &parts.MissingError{Kind: parts.Telemetry, Name: telemetry.PartMetrics}
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		problem.Write(w, problem.New(http.StatusNotFound, "not_found", "%s", missing))
+	})
 }
 
 // fallback answers requests for which there is no route.

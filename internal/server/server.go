@@ -48,6 +48,8 @@ type Options struct {
 	Engine    runs.Engine     // runs the rows; nil: this process
 	Batches   *waves.Shared   // makes the calls of runs that ask for batches, of an application that was made for it; nil: none may ask
 
+	Telemetry telemetry.Parts // sends traces and serves metrics; the zero value does neither
+
 	Test sessions.TestMaker // makes tests of stored conversations; nil: none are made
 
 	Reload bool // the application will be replaced: turns wait for those of the former one
@@ -69,8 +71,8 @@ type Server struct {
 	sessions *sessions.Service
 	recorder *telemetry.Recorder // nil without a web interface
 	probe    storeProbe
-	former   sync.Once // for warnFormer
-	metrics  *telemetry.Metrics
+	former   sync.Once         // for warnFormer
+	metrics  telemetry.Metrics // nil for none
 }
 
 // ReloadError is why a changed document is not served: the one before it is.
@@ -99,7 +101,10 @@ func New(app *runtime.App, o Options) *Server {
 	if o.Heartbeat == 0 {
 		o.Heartbeat = 15 * time.Second
 	}
-	s := &Server{log: o.Log, overload: rate.Sometimes{Interval: time.Second}, outage: rate.Sometimes{Interval: time.Second}, metrics: telemetry.NewMetrics(true)}
+	s := &Server{log: o.Log, overload: rate.Sometimes{Interval: time.Second}, outage: rate.Sometimes{Interval: time.Second}}
+	if o.Telemetry.Metrics != nil {
+		s.metrics = o.Telemetry.Metrics(true)
+	}
 	s.opts, s.inputs = o, host.NewInputs(s.state)
 	s.current.Store(s.newGeneration(app))
 	if !o.NoUI {

@@ -11,6 +11,9 @@ import (
 
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/server"
+	"github.com/qtype-dev/qtype/internal/telemetry"
+	"github.com/qtype-dev/qtype/internal/telemetry/metrics"
+	"github.com/qtype-dev/qtype/internal/telemetry/otlp"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/runtime"
 )
@@ -39,7 +42,14 @@ func serve(t testing.TB) *testServer {
 	return serveApp(t, openApp(t, "testdata/app.qtype.yaml"), server.Options{})
 }
 
+// serveApp serves an application with all parts of telemetry.
 func serveApp(t testing.TB, app *runtime.App, o server.Options) *testServer {
+	t.Helper()
+	o.Telemetry = telemetry.Parts{OTLP: otlp.Encode, Metrics: func(process bool) telemetry.Metrics { return metrics.New(process) }}
+	return serveCore(t, app, o)
+}
+
+func serveCore(t testing.TB, app *runtime.App, o server.Options) *testServer {
 	t.Helper()
 	s := server.New(app, o)
 	h := httptest.NewServer(s)

@@ -138,7 +138,7 @@ func usageDetails(u model.Usage) []attribute.KeyValue {
 
 // usage are the attributes with tokens and their cost.
 func usage(op *steps.Operation, r *steps.OperationResult) []attribute.KeyValue {
-	used := tokensOf(r)
+	used := TokensOf(r)
 	if used == nil {
 		return nil
 	}
@@ -154,7 +154,7 @@ func usage(op *steps.Operation, r *steps.OperationResult) []attribute.KeyValue {
 	}
 	set = append(set, usageDetails(callUsage(r))...)
 	if p := op.Prices; p != nil {
-		total := *costOf(p, r)
+		total := *CostOf(p, r)
 		out := total - callUsage(r).Reading().Charge(p, endOf(r))
 		set = append(set, attribute.Float64("llm.cost.prompt", total-out), attribute.Float64("llm.cost.completion", out), attribute.Float64("llm.cost.total", total))
 	}

@@ -8,6 +8,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/qtype-dev/qtype/internal/telemetry"
+	"github.com/qtype-dev/qtype/internal/telemetry/metrics"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/steps"
@@ -42,7 +43,7 @@ flows:
 			return steps.WithObserver(ctx, telemetry.NewRowCollector(func(*telemetry.RowSpans) {}))
 		}},
 		{"metrics", func(ctx context.Context) context.Context {
-			return steps.WithObserver(ctx, telemetry.NewMetrics(false))
+			return steps.WithObserver(ctx, metrics.New(false))
 		}},
 		{"tracer", func(ctx context.Context) context.Context {
 			return steps.WithObserver(ctx, telemetry.NewTracer(provider, telemetry.TracerOptions{}))

@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/qtype-dev/qtype/internal/telemetry"
+	"github.com/qtype-dev/qtype/internal/telemetry/metrics"
 	"github.com/qtype-dev/qtype/internal/testkit"
 )
 
@@ -36,7 +36,7 @@ func TestDashboard(t *testing.T) {
 	testkit.Must(t, err)
 	var d dashboard
 	testkit.Must(t, json.Unmarshal(raw, &d))
-	labels := labelsOf(telemetry.NewMetrics(false))
+	labels := labelsOf(metrics.New(false))
 	shown := map[string]bool{}
 	for _, p := range d.Panels {
 		for _, target := range p.Targets {
@@ -63,11 +63,11 @@ func TestDashboard(t *testing.T) {
 }
 
 // labelsOf returns the labels of each metric by its name.
-func labelsOf(m *telemetry.Metrics) map[string]map[string]bool {
+func labelsOf(m *metrics.Metrics) map[string]map[string]bool {
 	all := make(chan *prometheus.Desc, 100)
 	go func() {
 		defer close(all)
-		m.Describe(all)
+		m.Registry().(prometheus.Collector).Describe(all)
 	}()
 	labels := map[string]map[string]bool{}
 	for d := range all {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/qtype-dev/qtype/internal/telemetry"
+	"github.com/qtype-dev/qtype/internal/telemetry/metrics"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/steps"
 )
@@ -37,7 +37,7 @@ func TestDocs_Example(t *testing.T) {
 // TestDocs_Metrics: the page lists all metrics.
 func TestDocs_Metrics(t *testing.T) {
 	page := testkit.ReadFile(t, "../../docs/telemetry.md")
-	app, m := open(t, withEmbedder(assistant)), telemetry.NewMetrics(false)
+	app, m := open(t, withEmbedder(assistant)), metrics.New(false)
 	run(steps.WithObserver(t.Context(), m), t, app, "talk", "question", "Weather?")
 	m.Request("GET /", "GET", 200, 0)
 	names := regexp.MustCompile(`(?m)^# TYPE qtype_(\S+)`).FindAllStringSubmatch(scrape(t, m), -1)

@@ -16,11 +16,11 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
+	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/steps"
 )
@@ -59,7 +59,8 @@ type Exporter struct {
 // Open starts the exporter of an application: of the telemetry that the document
 // declares, else of the endpoint in OTEL_EXPORTER_OTLP_ENDPOINT. It returns nil if there
 // is neither, or if OTEL_SDK_DISABLED or OTEL_TRACES_EXPORTER turns traces off. Nothing
-// is sent before a run. An error means that the declaration is incomplete.
+// is sent before a run. An error means that the declaration is incomplete, or that the program of ctx has no part that
+// sends traces.
 func Open(ctx context.Context, app *runtime.App, o Options) (*Exporter, error) {
 	if !enabled() {
 		return nil, nil
@@ -81,11 +82,10 @@ func Open(ctx context.Context, app *runtime.App, o Options) (*Exporter, error) {
 	if err != nil {
 		return nil, err
 	}
-	export, err := otlptrace.New(ctx, client)
-	if err != nil {
-		return nil, fmt.Errorf("telemetry: %w", err)
+	if client.encode = PartsOf(ctx).OTLP; client.encode == nil {
+		return nil, fmt.Errorf("telemetry: %w", &parts.MissingError{Kind: parts.Telemetry, Name: PartOTLP})
 	}
-	return newExporter(ctx, d, newQuietExporter(&redactedExporter{export, app.Redactor()}, o.Warn), service, o)
+	return newExporter(ctx, d, newQuietExporter(&redactedExporter{client, app.Redactor()}, o.Warn), service, o)
 }
 
 func newExporter(ctx context.Context, d *destination, export *quietExporter, service string, o Options) (*Exporter, error) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/qtype-dev/qtype/internal/parts"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/internal/telemetry"
 	"github.com/qtype-dev/qtype/internal/testkit"
@@ -32,7 +33,7 @@ func openExporter(t testing.TB, app *runtime.App, warn func(string)) *telemetry.
 	if warn == nil {
 		warn = func(line string) { t.Error(line) }
 	}
-	e, err := telemetry.Open(t.Context(), app, telemetry.Options{Version: "1.2.3", Warn: warn})
+	e, err := telemetry.Open(with(t), app, telemetry.Options{Version: "1.2.3", Warn: warn})
 	testkit.Must(t, err)
 	t.Cleanup(func() { e.Close(context.Background()) })
 	return e
@@ -203,7 +204,7 @@ func TestExporter_Providers(t *testing.T) {
 func TestExporter_Environment(t *testing.T) {
 	c := newCollector(t)
 	app := open(t, withEmbedder(assistant))
-	if e, err := telemetry.Open(t.Context(), app, telemetry.Options{}); e != nil || err != nil {
+	if e, err := telemetry.Open(with(t), app, telemetry.Options{}); e != nil || err != nil {
 		t.Fatalf("without telemetry: %v, %v", e, err)
 	}
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
@@ -237,7 +238,7 @@ func TestExporter_Environment(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_ENDPOINT": "collector"} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, v)
-			if e, err := telemetry.Open(t.Context(), app, telemetry.Options{}); e != nil || err == nil || !strings.HasPrefix(err.Error(), "telemetry: ") {
+			if e, err := telemetry.Open(with(t), app, telemetry.Options{}); e != nil || err == nil || !strings.HasPrefix(err.Error(), "telemetry: ") {
 				t.Errorf("%v, %v", e, err)
 			}
 		})
@@ -245,7 +246,7 @@ func TestExporter_Environment(t *testing.T) {
 	for _, off := range [][2]string{{"OTEL_SDK_DISABLED", "true"}, {"OTEL_TRACES_EXPORTER", "none"}} {
 		t.Run(off[0], func(t *testing.T) {
 			t.Setenv(off[0], off[1])
-			if e, err := telemetry.Open(t.Context(), app, telemetry.Options{}); e != nil || err != nil {
+			if e, err := telemetry.Open(with(t), app, telemetry.Options{}); e != nil || err != nil {
 				t.Errorf("%v, %v", e, err)
 			}
 		})
@@ -291,9 +292,18 @@ func TestOpen_Errors(t *testing.T) {
 		`telemetry: {id: t, provider: OTLP, endpoint: "http://%s", args: {headers: [a, b]}}`: "telemetry t: args.headers must be an object of names and texts",
 	} {
 		app := open(t, withTelemetry(declared, "127.0.0.1:1"))
-		if _, err := telemetry.Open(t.Context(), app, telemetry.Options{}); err == nil || err.Error() != want {
+		if _, err := telemetry.Open(with(t), app, telemetry.Options{}); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", declared, err, want)
 		}
+	}
+}
+
+// A program without the part sends no traces, and says so.
+func TestOpen_Missing(t *testing.T) {
+	app := open(t, withTelemetry(`telemetry: {id: t, provider: OTLP, endpoint: "http://%s"}`, "127.0.0.1:1"))
+	want := "telemetry: this program has no telemetry otlp; the distribution has it: " + parts.Get
+	if e, err := telemetry.Open(t.Context(), app, telemetry.Options{}); e != nil || err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
@@ -352,7 +362,7 @@ func TestExporter_HangingSink(t *testing.T) {
 	})
 	var warnings []string
 	app := open(t, withTelemetry(otlp, server.URL))
-	e, err := telemetry.Open(t.Context(), app, telemetry.Options{Warn: func(line string) { warnings = append(warnings, line) }, FlushTimeout: 50 * time.Millisecond})
+	e, err := telemetry.Open(with(t), app, telemetry.Options{Warn: func(line string) { warnings = append(warnings, line) }, FlushTimeout: 50 * time.Millisecond})
 	testkit.Must(t, err)
 	run(e.Context(t.Context()), t, app, "forecast", "city", "Bonn")
 	e.Close(t.Context())

@@ -14,14 +14,14 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"github.com/qtype-dev/qtype/internal/telemetry"
+	"github.com/qtype-dev/qtype/internal/telemetry/metrics"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/steps"
 )
 
 // scrape returns what /metrics answers. It checks it as `promtool check metrics` does:
 // with the official parser and linter.
-func scrape(t testing.TB, m *telemetry.Metrics) string {
+func scrape(t testing.TB, m *metrics.Metrics) string {
 	t.Helper()
 	w := httptest.NewRecorder()
 	m.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
@@ -52,7 +52,7 @@ func expectSamples(t *testing.T, text string, want ...string) {
 }
 
 func TestMetrics_Runs(t *testing.T) {
-	app, m := open(t, withEmbedder(assistant)), telemetry.NewMetrics(true)
+	app, m := open(t, withEmbedder(assistant)), metrics.New(true)
 	ctx := steps.WithObserver(t.Context(), m)
 	run(ctx, t, app, "talk", "question", "Weather?", "fail")
 	run(ctx, t, app, "vectors", "text", "words")
@@ -112,7 +112,7 @@ flows:
     steps:
       - {type: LLMInference, id: say_cached, model: m, inputs: [x], outputs: [y], cache_config: {directory: %q}}
 `, t.TempDir())
-	app, m := open(t, document), telemetry.NewMetrics(false)
+	app, m := open(t, document), metrics.New(false)
 	ctx := steps.WithEvents(steps.WithObserver(t.Context(), m), func(steps.Event) {}, steps.EventText)
 	run(ctx, t, app, "talk", "x", "a", "b", "c")
 	run(ctx, t, app, "cached", "x", "a", "b", "a")
@@ -128,15 +128,15 @@ flows:
 
 // TestMetrics_BoundedLabels: names beyond the limit are counted together.
 func TestMetrics_BoundedLabels(t *testing.T) {
-	m := telemetry.NewMetrics(false)
-	for i := range telemetry.MaxSeries + 50 {
+	m := metrics.New(false)
+	for i := range metrics.MaxSeries + 50 {
 		m.Request(fmt.Sprint("GET /", i), "GET", 200, 0)
 	}
 	w := httptest.NewRecorder() // promlint is slow on a long text
 	m.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	text := w.Body.String()
 	expectSamples(t, text, `qtype_http_requests_total{method="GET",route="other",status="200"} 50`)
-	if n := strings.Count(text, "\nqtype_http_requests_total{"); n != telemetry.MaxSeries+1 {
+	if n := strings.Count(text, "\nqtype_http_requests_total{"); n != metrics.MaxSeries+1 {
 		t.Errorf("%d series", n)
 	}
 }

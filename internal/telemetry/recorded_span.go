@@ -147,7 +147,7 @@ func (s *recordedSpan) render() Span {
 	if s.result.Err != nil {
 		out.Error = s.result.Err.Error()
 	}
-	out.Tokens, out.Cost = tokensOf(&s.result), costOf(s.op.Prices, &s.result)
+	out.Tokens, out.Cost = TokensOf(&s.result), CostOf(s.op.Prices, &s.result)
 	out.Input, out.Output = s.input(), s.output()
 	s.addAttributes(out.Attributes)
 	return out
@@ -260,8 +260,8 @@ func fieldsJSON(fields []value.Field) json.RawMessage {
 	return value.JSON(value.NewRecord("", fields...))
 }
 
-// tokensOf returns the tokens of a call of a model, nil for other operations.
-func tokensOf(r *steps.OperationResult) *Tokens {
+// TokensOf returns the tokens of a call of a model, nil for other operations.
+func TokensOf(r *steps.OperationResult) *Tokens {
 	u := callUsage(r)
 	if u.Input == 0 && u.Output == 0 {
 		return nil
@@ -269,9 +269,9 @@ func tokensOf(r *steps.OperationResult) *Tokens {
 	return &Tokens{Input: u.Input, Output: u.Output, Cached: u.Cached, Estimated: u.Estimated}
 }
 
-// costOf returns the cost of a call of a model, nil if its prices are unknown.
-func costOf(p *catalogue.Prices, r *steps.OperationResult) *float64 {
-	used := tokensOf(r)
+// CostOf returns the cost of a call of a model, nil if its prices are unknown.
+func CostOf(p *catalogue.Prices, r *steps.OperationResult) *float64 {
+	used := TokensOf(r)
 	if p == nil || used == nil {
 		return nil
 	}

@@ -17,8 +17,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/qtype-dev/qtype/internal/httpx"
 	"github.com/qtype-dev/qtype/runtime"
@@ -228,9 +227,10 @@ func prepareOTLP(d *destination) error {
 	return err
 }
 
-// otlpClient sends spans by OTLP over HTTP. It is an otlptrace.Client. That of
+// otlpClient sends spans by OTLP over HTTP. It is an sdktrace.SpanExporter. That of
 // OpenTelemetry imports gRPC, which every start of the program would initialize.
 type otlpClient struct {
+	encode  Encoder
 	url     string
 	headers map[string]string
 	http    *http.Client
@@ -241,19 +241,18 @@ type otlpClient struct {
 // otlpRetries are the retries of a request that failed temporarily.
 var otlpRetries = httpx.Policy{MaxAttempts: 4, InitialDelay: 500 * time.Millisecond, MaxDelay: 5 * time.Second}
 
-// Start does nothing: connections are opened with the first request.
-func (c *otlpClient) Start(context.Context) error { return nil }
-
-// Stop closes the connections.
-func (c *otlpClient) Stop(context.Context) error {
+// Shutdown closes the connections.
+func (c *otlpClient) Shutdown(context.Context) error {
 	c.http.CloseIdleConnections()
 	return nil
 }
 
-// UploadTraces sends spans. It repeats the request if the server is busy.
-func (c *otlpClient) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
-	// TracesData has the same encoding as a request of the collector.
-	body, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
+// ExportSpans sends spans. It repeats the request if the server is busy.
+func (c *otlpClient) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	if len(spans) == 0 {
+		return nil
+	}
+	body, err := c.encode(ctx, spans)
 	if err != nil {
 		return err
 	}
@@ -264,8 +263,11 @@ func (c *otlpClient) UploadTraces(ctx context.Context, spans []*tracepb.Resource
 	}
 	for tries := otlpRetries.Start(); ; {
 		temporary, wait, err := c.post(ctx, body)
-		if err == nil || !temporary || !tries.Next(ctx, wait) {
-			return err
+		if err == nil {
+			return nil
+		}
+		if !temporary || !tries.Next(ctx, wait) {
+			return fmt.Errorf("traces export: %w", err)
 		}
 	}
 }

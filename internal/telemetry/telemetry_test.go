@@ -11,12 +11,19 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/qtype-dev/qtype/internal/runtimetest"
+	"github.com/qtype-dev/qtype/internal/telemetry"
+	encode "github.com/qtype-dev/qtype/internal/telemetry/otlp"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// with returns the context of a program that sends traces.
+func with(t testing.TB) context.Context {
+	return telemetry.WithParts(t.Context(), telemetry.Parts{OTLP: encode.Encode})
+}
 
 // assistant is an application with an agent, a tool that is a flow, a memory, a
 // fallback and prices.

@@ -162,6 +162,7 @@ func (g *guide) run(text, status string) {
 	if g.address != "" {
 		text = strings.ReplaceAll(text, "localhost:8000", g.address)
 	}
+	text = strings.ReplaceAll(text, ".parquet", ".jsonl") // the pages are for the distribution, this program has no Parquet
 	cmd := g.command(text)
 	out, err := cmd.CombinedOutput()
 	g.output, g.ran = string(out), true

@@ -23,5 +23,5 @@ func main() {
 
 // table returns what the program is made of.
 func table() command.Parts {
-	return command.Parts{Parts: distribution.Parts(), Engine: temporal.Engine{Buckets: buckets.All()}, Converters: distribution.Converters()}
+	return command.Parts{Parts: distribution.Parts(), Telemetry: distribution.Telemetry(), Engine: temporal.Engine{Buckets: buckets.All()}, Converters: distribution.Converters()}
 }

@@ -55,7 +55,7 @@ func TestParts_Complete(t *testing.T) {
 		have[kind] = strings.Fields(line[15:])
 	}
 	want := map[parts.Kind][]string{
-		parts.Store: {"memory", "sqlite", "postgres", "redis"}, parts.Engine: {"local", "temporal"}, parts.Files: {"file", "http", "s3", "gs", "azure"},
+		parts.Store: {"memory", "sqlite", "postgres", "redis"}, parts.Engine: {"local", "temporal"}, parts.Files: {"file", "http", "s3", "gs", "azure"}, parts.Records: {"csv", "tsv", "json", "jsonl", "xlsx", "parquet"}, parts.Telemetry: {"otlp", "metrics"},
 	}
 	for _, p := range spec.Providers() {
 		if p.Client != spec.MissingClient {

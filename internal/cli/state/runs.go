@@ -155,7 +155,7 @@ func newRunsRetry(s *cli.Streams, repeat func(context.Context, []string) error) 
 A local run is continued by this command, as by the command of the run with --resume. A run on Temporal is
 continued by the workers; the command of the run with --resume writes its output. Another version of the
 document must have the same meaning for the flow of the run: descriptions, fallbacks, limits and prices may differ.`
-	r.cmd.Example = `  qtype runs retry replies.parquet
+	r.cmd.Example = `  qtype runs retry replies.jsonl
   qtype runs retry qtype-shop-triage-5d41402abc4b2a76b971
   qtype runs retry qtype-shop-triage-5d41402abc4b2a76b971 --with app.qtype.yaml`
 	return r.onRun(func(ctx context.Context, run *durable.Run, cfg durable.Config) error {

@@ -1,5 +1,5 @@
 // Package ui is the web interface: a React application in src, whose build in dist is
-// embedded, and the handler that serves it. After a change of src, npm run build
+// embedded, compressed as it is sent, and the handler that serves it. After a change of src, npm run build
 // writes dist again.
 package ui
 
@@ -10,6 +10,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"io/fs"
 	"mime"
 	"net/http"
@@ -72,11 +73,11 @@ func (h *handler) servePage(w http.ResponseWriter, r *http.Request, depth int) {
 	if depth > 0 {
 		base = strings.Repeat("../", depth)
 	}
-	page := h.files["index.html"].content
+	page := h.files["index.html"].content()
 	page = bytes.Replace(page, []byte(baseElement), []byte(`<base href="`+base+`" />`), 1)
 	setHeaders(w.Header(), "index.html")
 	w.Header().Set("Content-Security-Policy", ContentSecurityPolicy)
-	newFile("index.html", page).serve(w, r)
+	newFile("index.html", page, false).serve(w, r)
 }
 
 // setHeaders sets how a file may be used and stored. Names of files in assets contain
@@ -130,8 +131,8 @@ func readFiles(build fs.FS) (map[string]*file, error) {
 			return err
 		}
 		content, err := fs.ReadFile(build, name)
-		name = strings.TrimPrefix(name, "dist/")
-		files[name] = newFile(name, content)
+		name, isZipped := strings.CutSuffix(strings.TrimPrefix(name, "dist/"), ".gz")
+		files[name] = newFile(name, content, isZipped)
 		return err
 	})
 	if err == nil && files["index.html"] == nil {
@@ -170,57 +171,58 @@ func write(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 }
 
-// file is a file of the build. It is compressed once, when it is first requested by a
-// client that accepts gzip.
+// file is a file of the build.
 type file struct {
-	content []byte
+	content func() []byte
+	zipped  []byte // the content in gzip; nil if the build does not compress it
 	kind    string // content type
 	etag    string
-	gzipped func() []byte // nil if compression does not make the file smaller
 }
 
-func newFile(name string, content []byte) *file {
-	sum := sha256.Sum256(content)
-	f := &file{content: content, kind: contentType(name), etag: hex.EncodeToString(sum[:12])}
-	f.gzipped = sync.OnceValue(func() []byte { return compress(f.kind, content) })
+func newFile(name string, data []byte, isZipped bool) *file {
+	sum := sha256.Sum256(data)
+	f := &file{kind: contentType(name), etag: hex.EncodeToString(sum[:12]), content: func() []byte { return data }}
+	if isZipped {
+		f.zipped = data
+		f.content = sync.OnceValue(func() []byte { return unzip(data) })
+	}
 	return f
 }
 
-// compress returns the content in gzip, nil for types that are compressed already.
-func compress(kind string, content []byte) []byte {
-	if strings.HasPrefix(kind, "font/") || len(content) < 512 {
-		return nil
+// unzip returns a file of the build in plain, for the few clients that do not accept gzip.
+func unzip(data []byte) []byte {
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err == nil {
+		data, err = io.ReadAll(z)
 	}
-	var b bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid
-	_, _ = z.Write(content)                               // a buffer accepts everything
-	_ = z.Close()
-	if b.Len() >= len(content) {
-		return nil
+	if err != nil {
+		panic(fmt.Sprintf("ui: the embedded build is damaged: %v", err)) // a defect of the binary
 	}
-	return b.Bytes()
+	return data
 }
 
 // serve answers with the file in the best coding that the client accepts, or with 304
 // if the client has it.
 func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	body, etag := f.content, `"`+f.etag+`"`
+	etag := `"` + f.etag + `"`
 	h.Set("Vary", "Accept-Encoding")
-	if acceptsGzip(r.Header.Get("Accept-Encoding")) {
-		if z := f.gzipped(); z != nil {
-			body, etag = z, `"`+f.etag+`-gzip"`
-			h.Set("Content-Encoding", "gzip")
-		}
+	zip := f.zipped != nil && acceptsGzip(r.Header.Get("Accept-Encoding"))
+	if zip {
+		etag = `"` + f.etag + `-gzip"`
 	}
 	h.Set("ETag", etag)
 	if hasETag(r.Header.Get("If-None-Match"), f.etag) {
-		h.Del("Content-Encoding")
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	h.Set("Content-Type", f.kind)
-	write(w, r, body)
+	if !zip {
+		write(w, r, f.content())
+		return
+	}
+	h.Set("Content-Encoding", "gzip")
+	write(w, r, f.zipped)
 }
 
 // acceptsGzip reports whether an Accept-Encoding header allows gzip.

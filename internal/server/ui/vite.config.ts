@@ -1,4 +1,7 @@
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
 import react from '@vitejs/plugin-react'
 import tailwind from '@tailwindcss/vite'
 import { defineConfig, type Plugin } from 'vite'
@@ -13,11 +16,25 @@ const onlyWoff2: Plugin = {
   },
 }
 
+// The program has the files as it sends them. index.html is changed for each page, and fonts are compressed already.
+const compressed: Plugin = {
+  name: 'compressed',
+  apply: 'build',
+  closeBundle() {
+    for (const name of readdirSync('dist', { recursive: true }) as string[]) {
+      if (!/\.(js|css|svg)$/.test(name)) continue
+      const path = join('dist', name)
+      writeFileSync(`${path}.gz`, gzipSync(readFileSync(path), { level: 9 }))
+      rmSync(path)
+    }
+  },
+}
+
 const source = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
 export default defineConfig({
   base: './',
-  plugins: [onlyWoff2, react(), tailwind()],
+  plugins: [onlyWoff2, react(), tailwind(), compressed],
   resolve: {
     alias: {
       '@': source('./src'),

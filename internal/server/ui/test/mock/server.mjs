@@ -21,9 +21,10 @@ const csp = "default-src 'self'; img-src 'self' data: blob:; media-src 'self' da
 
 function serveFile(res, pathname) {
   const file = path.join(dist, path.normalize(pathname))
-  if (file.startsWith(dist) && fs.statSync(file, { throwIfNoEntry: false })?.isFile()) {
-    res.writeHead(200, { 'Content-Type': types[path.extname(file)] ?? 'application/octet-stream' })
-    return res.end(fs.readFileSync(file))
+  for (const [name, coding] of [[file, {}], [`${file}.gz`, { 'Content-Encoding': 'gzip' }]]) {
+    if (!file.startsWith(dist) || !fs.statSync(name, { throwIfNoEntry: false })?.isFile()) continue
+    res.writeHead(200, { 'Content-Type': types[path.extname(file)] ?? 'application/octet-stream', ...coding })
+    return res.end(fs.readFileSync(name))
   }
   const segments = pathname.split('/').filter(Boolean)
   const base = '../'.repeat(Math.max(0, segments.length - 1)) || './'

@@ -1,4 +1,4 @@
-package records
+package parquet
 
 import (
 	"bufio"
@@ -15,6 +15,8 @@ import (
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 	"github.com/pierrec/lz4/v4"
+
+	"github.com/qtype-dev/qtype/internal/records"
 )
 
 // errDamagedPage reports a page that cannot be decompressed to its size.
@@ -24,20 +26,20 @@ var errDamagedPage = errors.New("a page is damaged")
 // pages are not compressed, and its size. The library returns other bytes for many pages that are compressed with LZ4
 // (parquet-go issue 608), and for a damaged one it takes memory until the program has none left; it does
 // not know the LZ4 of Hadoop, and no compressed pages without values. meta is changed to that of the copy.
-func (r *Reader) readable(file io.ReaderAt, size int64, meta *format.FileMetaData) (io.ReaderAt, int64, error) {
+func readable(in *records.Input, file io.ReaderAt, size int64, meta *format.FileMetaData) (io.ReaderAt, int64, error) {
 	isPlain := map[*format.ColumnChunk]bool{}
 	needed := false
 	for g := range meta.RowGroups {
 		for i := range meta.RowGroups[g].Columns {
 			c := &meta.RowGroups[g].Columns[i]
-			isPlain[c] = !r.reads(c.MetaData.PathInSchema[0]) && !r.rest || !unreadable(file, size, &c.MetaData)
+			isPlain[c] = !in.Reads(c.MetaData.PathInSchema[0]) || !unreadable(file, size, &c.MetaData)
 			needed = needed || !isPlain[c]
 		}
 	}
 	if !needed {
 		return file, size, nil
 	}
-	f, err := r.temporary()
+	f, err := in.Temporary()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -63,7 +65,7 @@ func (r *Reader) readable(file io.ReaderAt, size int64, meta *format.FileMetaDat
 	c.write(binary.LittleEndian.AppendUint32(nil, uint32(len(footer))))
 	c.write([]byte("PAR1"))
 	if err := c.out.Flush(); err != nil { // also that of an earlier write
-		return nil, 0, &FileError{Path: r.path, Reason: "needs a temporary file: " + cause(err), Err: err}
+		return nil, 0, records.TemporaryError(in.Path, err)
 	}
 	return f, c.at, nil
 }
@@ -208,8 +210,8 @@ func (c *parquetCopy) pages(in *bufio.Reader, most int64) (data int64, err error
 			data = c.at
 		}
 		c.write(text)
-		if c.write(page); c.at > maxSpool {
-			return 0, fmt.Errorf("is larger than %d GB when decompressed", maxSpool>>30)
+		if c.write(page); c.at > records.MaxSpool {
+			return 0, fmt.Errorf("is larger than %d GB when decompressed", records.MaxSpool>>30)
 		}
 	}
 }
@@ -430,20 +432,20 @@ func (b arrowBuilder) timeType(l *timeLeaf) (kind byte, table flatbuffers.UOffse
 	return arrowTimestamp, b.EndObject()
 }
 
-func (b arrowBuilder) leafType(k Kind) (kind byte, table flatbuffers.UOffsetT) {
+func (b arrowBuilder) leafType(k records.Kind) (kind byte, table flatbuffers.UOffsetT) {
 	switch k {
-	case Int:
+	case records.Int:
 		b.StartObject(2)
 		b.PrependInt32Slot(0, 64, 0)
 		b.PrependBoolSlot(1, true, false) // signed
 		return arrowInt, b.EndObject()
-	case Float:
+	case records.Float:
 		b.StartObject(1)
 		b.PrependInt16Slot(0, arrowFloat64, 0)
 		return arrowFloat, b.EndObject()
-	case Bool:
+	case records.Bool:
 		return arrowBool, b.empty()
-	case Bytes:
+	case records.Bytes:
 		return arrowBinary, b.empty()
 	}
 	return arrowUTF8, b.empty()

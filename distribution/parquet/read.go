@@ -1,4 +1,5 @@
-package records
+// Package parquet reads and writes Parquet files as records.
+package parquet
 
 import (
 	"encoding/binary"
@@ -7,83 +8,107 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/qtype-dev/qtype/internal/records"
 )
 
 const rowsAtOnce = 64
 
-func (r *Reader) startParquet(file io.ReaderAt, size int64) (err error) {
+// Codec reads and writes Parquet files.
+func Codec() records.Codec {
+	return records.Codec{Open: open, NewEncoder: func(out io.Writer, columns []records.Column) (records.Encoder, error) {
+		return newEncoder(out, columns)
+	}}
+}
+
+// open reads the footer of a file.
+func open(in *records.Input) (rows *records.Rows, err error) {
 	damaged := func(err error) error {
-		return &FileError{Path: r.path, Reason: "is damaged or not a complete Parquet file", Err: err}
+		return &records.FileError{Path: in.Path, Reason: "is damaged or not a complete Parquet file", Err: err}
 	}
 	defer func() {
 		if p := recover(); p != nil {
 			err = damaged(nil)
 		}
 	}()
-	open := func() (*parquet.File, error) {
-		return parquet.OpenFile(&meterAt{file, size, &r.read}, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
-	}
-	f, err := open()
-	if err != nil {
-		if bare, bareSize, wrong := withoutMetadata(file, size); wrong == nil {
-			file, size = bare, bareSize
-			f, err = open()
-		}
-	}
-	if err == nil {
-		if reason := r.tooLarge(f.Metadata()); reason != "" {
-			return &FileError{Path: r.path, Reason: reason}
-		}
-		plain, length, wrong := r.readable(file, size, f.Metadata())
-		if err = wrong; err == nil && plain != file {
-			file, size = plain, length
-			f, err = open()
-		}
-	}
-	if known, ok := errors.AsType[*FileError](err); ok {
-		return known
+	f, err := openFile(in)
+	if known, ok := errors.AsType[*records.FileError](err); ok {
+		return nil, known
 	}
 	if err != nil {
-		return damaged(err)
+		return nil, damaged(err)
 	}
+	rows = &records.Rows{Total: f.NumRows()}
 	for _, field := range f.Schema().Fields() {
-		if slices.Contains(r.columns, field.Name()) {
-			return &FileError{Path: r.path, Reason: fmt.Sprintf("has two columns with the name %q", field.Name())}
+		if slices.Contains(rows.Columns, field.Name()) {
+			return nil, &records.FileError{Path: in.Path, Reason: fmt.Sprintf("has two columns with the name %q", field.Name())}
 		}
-		r.columns = append(r.columns, field.Name())
+		rows.Columns = append(rows.Columns, field.Name())
 	}
-	if len(r.columns) == 0 {
-		return &FileError{Path: r.path, Reason: "has no columns"}
+	if len(rows.Columns) == 0 {
+		return nil, &records.FileError{Path: in.Path, Reason: "has no columns"}
 	}
-	// Other programs write a group without rows for a table without rows; the library cannot read one.
-	groups := slices.DeleteFunc(slices.Clone(f.RowGroups()), func(g parquet.RowGroup) bool { return g.NumRows() == 0 })
-	p := &parquetRows{groups: groups, fields: f.Schema().Fields(), buf: make([]parquet.Row, rowsAtOnce)}
-	p.leaves = make([][]parquet.Value, len(f.Schema().Columns()))
-	p.meanings = leafMeanings(f)
-	for i, path := range f.Schema().Columns() {
-		if r.rest || r.reads(path[0]) {
-			p.chunks = append(p.chunks, i)
-		}
-	}
-	r.total = f.NumRows()
-	r.next = func() (rec Record, err error) {
+	p := newRows(in, f)
+	rows.Next = func() (rec records.Record, err error) {
 		defer func() {
 			if p := recover(); p != nil {
 				err = damaged(nil)
 			}
 		}()
-		rec, err = p.next(r.columns)
+		rec, err = p.next(rows.Columns)
 		if err != nil && !errors.Is(err, io.EOF) {
 			err = damaged(err)
 		}
 		return rec, err
 	}
-	return nil
+	return rows, nil
+}
+
+// openFile opens the input, or a copy that the library can read.
+func openFile(in *records.Input) (*parquet.File, error) {
+	file, size := in.ReaderAt, in.Size
+	open := func() (*parquet.File, error) {
+		return parquet.OpenFile(in.Metered(file, size), size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	}
+	f, err := open()
+	if err != nil {
+		bare, bareSize, wrong := withoutMetadata(file, size)
+		if wrong != nil {
+			return nil, err
+		}
+		file, size = bare, bareSize
+		if f, err = open(); err != nil {
+			return nil, err
+		}
+	}
+	if reason := tooLarge(f.Metadata(), in.Reads); reason != "" {
+		return nil, &records.FileError{Path: in.Path, Reason: reason}
+	}
+	plain, length, err := readable(in, file, size, f.Metadata())
+	if err != nil || plain == file {
+		return f, err
+	}
+	file, size = plain, length
+	return open()
+}
+
+// newRows returns the rows of a file. Other programs write a group without rows for a table without rows; the library
+// cannot read one.
+func newRows(in *records.Input, f *parquet.File) *parquetRows {
+	groups := slices.DeleteFunc(slices.Clone(f.RowGroups()), func(g parquet.RowGroup) bool { return g.NumRows() == 0 })
+	p := &parquetRows{groups: groups, fields: f.Schema().Fields(), buf: make([]parquet.Row, rowsAtOnce)}
+	p.leaves = make([][]parquet.Value, len(f.Schema().Columns()))
+	p.meanings = leafMeanings(f)
+	for i, path := range f.Schema().Columns() {
+		if in.Reads(path[0]) {
+			p.chunks = append(p.chunks, i)
+		}
+	}
+	return p
 }
 
 const (
@@ -93,10 +118,10 @@ const (
 
 // tooLarge returns why a file is not read whose columns have very much more values than bytes: it
 // would take the memory of the computer. It is empty for other files.
-func (r *Reader) tooLarge(m *format.FileMetaData) string {
+func tooLarge(m *format.FileMetaData, reads func(column string) bool) string {
 	for _, group := range m.RowGroups {
 		for _, c := range group.Columns {
-			if !r.rest && !r.reads(c.MetaData.PathInSchema[0]) {
+			if !reads(c.MetaData.PathInSchema[0]) {
 				continue
 			}
 			expanded, stored := c.MetaData.TotalUncompressedSize, max(c.MetaData.TotalCompressedSize, 1)
@@ -138,20 +163,6 @@ func leafMeanings(f *parquet.File) []format.LogicalTypeValue {
 	return meanings
 }
 
-// meterAt counts the bytes that are read.
-type meterAt struct {
-	in   io.ReaderAt
-	size int64
-	read *atomic.Int64
-}
-
-// ReadAt reads from the file.
-func (m *meterAt) ReadAt(p []byte, off int64) (int, error) {
-	n, err := m.in.ReadAt(p, off)
-	m.read.Store(min(m.size, m.read.Load()+int64(n)))
-	return n, err
-}
-
 type parquetRows struct {
 	groups []parquet.RowGroup
 	fields []parquet.Field
@@ -166,14 +177,14 @@ type parquetRows struct {
 	meanings []format.LogicalTypeValue
 }
 
-func (p *parquetRows) next(columns []string) (Record, error) {
-	rec := Record{Columns: columns, Values: make([]any, len(columns))}
+func (p *parquetRows) next(columns []string) (records.Record, error) {
+	rec := records.Record{Columns: columns, Values: make([]any, len(columns))}
 	if len(p.chunks) == 0 {
 		return rec, p.skip()
 	}
 	for len(p.have) == 0 {
 		if err := p.fill(); err != nil {
-			return Record{}, err
+			return records.Record{}, err
 		}
 	}
 	row := p.have[0]
@@ -369,7 +380,7 @@ func unwrapMap(fields []parquet.Field, group map[string]any) any {
 	made := make(map[string]any, len(entries))
 	for _, e := range entries {
 		if m, ok := e.(map[string]any); ok {
-			made[string(appendCell(nil, Text, m["key"]))] = m["value"]
+			made[string(records.AppendCell(nil, records.Text, m["key"]))] = m["value"]
 		}
 	}
 	return made
@@ -448,7 +459,7 @@ func withoutMetadata(file io.ReaderAt, size int64) (io.ReaderAt, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	footer = append(binary.LittleEndian.AppendUint32(footer, uint32(len(footer))), magicPQ...)
+	footer = append(binary.LittleEndian.AppendUint32(footer, uint32(len(footer))), "PAR1"...)
 	s := &splicedFile{file, size - trailer - length, footer}
 	return s, s.at + int64(len(footer)), nil
 }

@@ -1,4 +1,5 @@
-package telemetry
+// Package metrics has the metrics of runs for Prometheus.
+package metrics
 
 import (
 	"context"
@@ -15,11 +16,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/qtype-dev/qtype/internal/catalogue"
+	"github.com/qtype-dev/qtype/internal/telemetry"
 	"github.com/qtype-dev/qtype/steps"
 )
 
 // Metrics counts and measures the operations of runs, in the format of Prometheus. It
-// is a steps.Observer. Its labels are names of the document and outcomes, never
+// is a telemetry.Metrics. Its labels are names of the document and outcomes, never
 // sessions, callers or texts, so their number is bounded by the document; MaxSeries
 // bounds it also for a server that loads many documents. It is safe for concurrent use.
 type Metrics struct {
@@ -56,9 +58,9 @@ var (
 	fillBuckets  = []float64{.1, .25, .5, .6, .7, .8, .9, .95, 1}                           // a fraction
 )
 
-// NewMetrics returns metrics that have counted nothing. process adds metrics of the Go
+// New returns metrics that have counted nothing. process adds metrics of the Go
 // runtime and of the process.
-func NewMetrics(process bool) *Metrics {
+func New(process bool) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
 	m.requests = m.counter("http_requests_total", "HTTP requests, by the pattern of the route and the status.", "route", "method", "status")
 	m.requestSeconds = m.histogram("http_request_duration_seconds", "Time until the end of the response.", callBuckets, "route", "method")
@@ -242,7 +244,7 @@ func measureModel(s *measuredSpan, r *steps.OperationResult) {
 	if !r.FirstDelta.IsZero() {
 		m.firstToken.WithLabelValues(s.id).Observe(r.FirstDelta.Sub(s.begun).Seconds())
 	}
-	used := tokensOf(r)
+	used := telemetry.TokensOf(r)
 	if used == nil {
 		return
 	}
@@ -251,7 +253,7 @@ func measureModel(s *measuredSpan, r *steps.OperationResult) {
 			m.tokens.WithLabelValues(at.flow, at.step, s.id, direction).Add(float64(n))
 		}
 	}
-	if cost := costOf(s.prices, r); cost != nil {
+	if cost := telemetry.CostOf(s.prices, r); cost != nil {
 		m.cost.WithLabelValues(at.flow, at.step, s.id).Add(*cost)
 	}
 }

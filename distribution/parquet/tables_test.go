@@ -1,4 +1,4 @@
-package records_test
+package parquet_test
 
 import (
 	"encoding/json"
@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/qtype-dev/qtype/internal/records"
+	"github.com/qtype-dev/qtype/internal/records/recordstest"
 	"github.com/qtype-dev/qtype/internal/servertest"
 	"github.com/qtype-dev/qtype/spec/value"
 )
@@ -21,16 +22,16 @@ var tablesScript = filepath.Join("testdata", "tables.py")
 
 // Libraries of Python read the types and values of a file that is written here.
 func TestParquet_ReadByPython(t *testing.T) {
-	columns := []records.Column{typed(t, "id", "int"), typed(t, "day", "date?"), typed(t, "at", "datetime?"), typed(t, "local", "datetime?"),
-		typed(t, "clock", "time?"), typed(t, "numbers", "list[int?]?"), typed(t, "order", "Order?", orderType(t)),
-		typed(t, "vector", "Embedding?"), typed(t, "raw", "bytes?"), typed(t, "ratio", "float?")}
+	columns := []records.Column{recordstest.Typed(t, "id", "int"), recordstest.Typed(t, "day", "date?"), recordstest.Typed(t, "at", "datetime?"), recordstest.Typed(t, "local", "datetime?"),
+		recordstest.Typed(t, "clock", "time?"), recordstest.Typed(t, "numbers", "list[int?]?"), recordstest.Typed(t, "order", "Order?", recordstest.OrderType(t)),
+		recordstest.Typed(t, "vector", "Embedding?"), recordstest.Typed(t, "raw", "bytes?"), recordstest.Typed(t, "ratio", "float?")}
 	at := time.Date(2024, 2, 29, 12, 30, 5, 6000, time.UTC)
 	line := value.NewRecord("Line", value.Field{Name: "sku", Value: "a"}, value.Field{Name: "price", Value: 1.5})
 	order := value.NewRecord("Order", value.Field{Name: "no", Value: int64(7)}, value.Field{Name: "due", Value: value.Date{Year: 1, Month: 1, Day: 1}},
 		value.Field{Name: "lines", Value: []any{line, line}})
 	embedding := value.NewRecord("Embedding", value.Field{Name: "vector", Value: []any{0.5, 0.25, 1.0}}, value.Field{Name: "content", Value: "x"})
 	path := filepath.Join(t.TempDir(), "typed.parquet")
-	writeRows(t, path, columns, [][]any{
+	recordstest.WriteRows(with(t), t, path, columns, [][]any{
 		{int64(1), value.Date{Year: 2024, Month: 2, Day: 29}, value.DateTime{Time: at, Zoned: true}, value.DateTime{Time: at},
 			value.Time(12*time.Hour + 1000), []any{int64(1), nil}, order, embedding, []byte{0, 255}, 0.5},
 		{int64(2), nil, nil, nil, nil, []any{}, nil, nil, nil, nil},
@@ -71,7 +72,7 @@ func TestParquet_ReadByPython(t *testing.T) {
 func TestParquet_WrittenByPython(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "foreign.parquet")
 	servertest.Tables(t, tablesScript, "write", path)
-	r, err := records.Open(t.Context(), path, records.Options{})
+	r, err := records.Open(with(t), path, records.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

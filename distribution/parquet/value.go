@@ -1,4 +1,4 @@
-package records
+package parquet
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ import (
 	"github.com/qtype-dev/qtype/spec/value"
 )
 
-// leafValue returns a leaf's value as a Record has it. Byte strings are copied: the
+// leafValue returns a leaf's value as a record has it. Byte strings are copied: the
 // library reuses their memory.
 func leafValue(meaning format.LogicalTypeValue, v parquet.Value) any {
 	if v.IsNull() {

@@ -1,4 +1,4 @@
-package records
+package parquet
 
 import (
 	"encoding/binary"
@@ -14,6 +14,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 	"github.com/pierrec/lz4/v4"
 
+	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/spec"
 )
 
@@ -92,9 +93,9 @@ func lz4Block(t *testing.T, plain []byte) []byte {
 }
 
 // values reads the rows of a file.
-func values(t *testing.T, path string, opts Options) string {
+func values(t *testing.T, path string, opts records.Options) string {
 	t.Helper()
-	r, err := Open(t.Context(), path, opts)
+	r, err := records.Open(records.WithCodecs(t.Context(), records.Codecs{records.Parquet: Codec()}), path, opts)
 	if err != nil {
 		return strings.ReplaceAll(err.Error(), path, "t.parquet")
 	}
@@ -138,7 +139,7 @@ func TestParquet_LZ4(t *testing.T) {
 	} {
 		h := &handmade{rows: n}
 		h.column(t, "a", format.Lz4, false, pageV1(t, len(plain), packed, n))
-		if got := values(t, h.write(t, compact(t, h.footer())), Options{}); got != strings.Join(want, " ") {
+		if got := values(t, h.write(t, compact(t, h.footer())), records.Options{}); got != strings.Join(want, " ") {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
@@ -146,7 +147,7 @@ func TestParquet_LZ4(t *testing.T) {
 	damaged[12] ^= 0xff
 	h := &handmade{rows: n}
 	h.column(t, "a", format.Lz4, false, pageV1(t, len(plain), damaged[:20], n))
-	if got := values(t, h.write(t, compact(t, h.footer())), Options{}); got != "t.parquet: is damaged or not a complete Parquet file" {
+	if got := values(t, h.write(t, compact(t, h.footer())), records.Options{}); got != "t.parquet: is damaged or not a complete Parquet file" {
 		t.Errorf("damaged: %s", got)
 	}
 }
@@ -158,7 +159,7 @@ func TestParquet_EmptyPages(t *testing.T) {
 		DataPageHeaderV2: thrift.Null[format.DataPageHeaderV2]{Valid: true, V: format.DataPageHeaderV2{NumValues: 3, NumNulls: 3, NumRows: 3, Encoding: format.Plain, DefinitionLevelsByteLength: 2}}}), levels...)
 	h := &handmade{rows: 3}
 	h.column(t, "a", format.Snappy, true, page)
-	if got := values(t, h.write(t, compact(t, h.footer())), Options{}); got != "[<nil>] [<nil>] [<nil>]" {
+	if got := values(t, h.write(t, compact(t, h.footer())), records.Options{}); got != "[<nil>] [<nil>] [<nil>]" {
 		t.Error(got)
 	}
 }
@@ -180,7 +181,7 @@ func TestParquet_Metadata(t *testing.T) {
 	}
 	f := h.footer()
 	path := h.write(t, compact(t, &file{f.Version, f.Schema, f.NumRows, f.RowGroups, []key{{"lonely"}}}))
-	if got := values(t, path, Options{}); got != "[7]" {
+	if got := values(t, path, records.Options{}); got != "[7]" {
 		t.Error(got)
 	}
 }
@@ -197,13 +198,13 @@ func TestParquet_Unread(t *testing.T) {
 		h.column(t, "b", codec, false, []byte("this is no page."))
 		h.chunks[1].MetaData.TotalUncompressedSize = 1 << 42
 		path := h.write(t, compact(t, h.footer()))
-		if got := values(t, path, Options{Variables: []*spec.Variable{{ID: "a"}}}); got != "[7 <nil>]" {
+		if got := values(t, path, records.Options{Variables: []*spec.Variable{{ID: "a"}}}); got != "[7 <nil>]" {
 			t.Errorf("%s: %s", codec, got)
 		}
-		if got := values(t, path, Options{Variables: []*spec.Variable{}}); got != "[<nil> <nil>]" {
+		if got := values(t, path, records.Options{Variables: []*spec.Variable{}}); got != "[<nil> <nil>]" {
 			t.Errorf("%s: %s", codec, got)
 		}
-		if got := values(t, path, Options{}); got != refused {
+		if got := values(t, path, records.Options{}); got != refused {
 			t.Errorf("%s: %s", codec, got)
 		}
 	}
@@ -219,7 +220,7 @@ func TestParquet_ShortFloats(t *testing.T) {
 	if err := parquet.WriteFile(path, []row{{0.1, []float32{16777216, 3.4e38}}, {-1.5, nil}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := values(t, path, Options{}); got != "[0.1 [1.6777216e+07 3.4e+38]] [-1.5 []]" {
+	if got := values(t, path, records.Options{}); got != "[0.1 [1.6777216e+07 3.4e+38]] [-1.5 []]" {
 		t.Error(got)
 	}
 }

@@ -1,4 +1,4 @@
-package records
+package parquet
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/spec"
 	"github.com/qtype-dev/qtype/spec/value"
 )
@@ -22,8 +23,8 @@ const (
 	heldBytes     = 8 << 20  // the approximate size of these rows
 )
 
-// parquetEncoder writes typed columns in row groups that are compressed with snappy.
-type parquetEncoder struct {
+// encoder writes typed columns in row groups that are compressed with snappy.
+type encoder struct {
 	to      io.Writer
 	out     *parquet.GenericWriter[any] // nil while rows are held
 	columns []*parquetNode
@@ -43,9 +44,9 @@ type cell struct {
 	col   int
 }
 
-func newParquetEncoder(out io.Writer, columns []Column) (enc *parquetEncoder, err error) {
+func newEncoder(out io.Writer, columns []records.Column) (enc *encoder, err error) {
 	defer recovered(&err)
-	e := &parquetEncoder{to: out}
+	e := &encoder{to: out}
 	var tree treeBuilder
 	for _, c := range columns {
 		if badName(c.Name) {
@@ -65,7 +66,7 @@ func newParquetEncoder(out io.Writer, columns []Column) (enc *parquetEncoder, er
 }
 
 // start creates the writer of the library, whose types are final.
-func (e *parquetEncoder) start() {
+func (e *encoder) start() {
 	for _, t := range e.times {
 		t.settle()
 	}
@@ -73,14 +74,14 @@ func (e *parquetEncoder) start() {
 	e.out = parquet.NewGenericWriter[any](e.to, schema, parquet.Compression(&parquet.Snappy), parquet.CreatedBy("qtype", "", ""))
 }
 
-func (e *parquetEncoder) write(values []any) (err error) {
+func (e *encoder) Write(values []any) (err error) {
 	defer recovered(&err)
 	for i := range e.cells {
 		e.cells[i] = e.cells[i][:0]
 	}
 	for i, n := range e.columns {
 		if err := e.shred(n, values[i], level{}, 0); err != nil {
-			return &ValueError{Column: n.name, Reason: err.Error()}
+			return &records.ValueError{Column: n.name, Reason: err.Error()}
 		}
 	}
 	if e.out == nil {
@@ -90,7 +91,7 @@ func (e *parquetEncoder) write(values []any) (err error) {
 }
 
 // hold keeps the row until enough rows have decided on the types.
-func (e *parquetEncoder) hold() error {
+func (e *encoder) hold() error {
 	var row []cell
 	for _, column := range e.cells {
 		for _, c := range column {
@@ -108,7 +109,7 @@ func (e *parquetEncoder) hold() error {
 }
 
 // release writes the rows that are held.
-func (e *parquetEncoder) release() error {
+func (e *encoder) release() error {
 	e.start()
 	for _, row := range e.held {
 		if err := e.emit(row); err != nil {
@@ -120,7 +121,7 @@ func (e *parquetEncoder) release() error {
 }
 
 // emit writes the cells of a row, ordered by their columns.
-func (e *parquetEncoder) emit(cells ...[]cell) error {
+func (e *encoder) emit(cells ...[]cell) error {
 	e.row = e.row[:0]
 	for _, column := range cells {
 		for _, c := range column {
@@ -128,7 +129,7 @@ func (e *parquetEncoder) emit(cells ...[]cell) error {
 			if c.leaf != nil {
 				var err error
 				if v, err = c.leaf.parquetValue(c.time); err != nil {
-					return &ValueError{Column: c.leaf.name, Reason: err.Error()}
+					return &records.ValueError{Column: c.leaf.name, Reason: err.Error()}
 				}
 			}
 			e.row = append(e.row, v.Level(c.at.rep, c.at.def, c.col))
@@ -144,7 +145,7 @@ func (e *parquetEncoder) emit(cells ...[]cell) error {
 	return nil
 }
 
-func (e *parquetEncoder) close() (err error) {
+func (e *encoder) Close() (err error) {
 	defer recovered(&err)
 	if e.out == nil {
 		if err := e.release(); err != nil {
@@ -159,7 +160,7 @@ func (e *parquetEncoder) close() (err error) {
 
 // shred appends the leaves of a value to the cells (the Dremel encoding). depth is the
 // number of lists around the node.
-func (e *parquetEncoder) shred(n *parquetNode, v any, at level, depth int) error {
+func (e *encoder) shred(n *parquetNode, v any, at level, depth int) error {
 	if v == nil || v == value.Unset {
 		if n.vector != nil && depth > 0 {
 			n.vector.varied = true
@@ -188,7 +189,7 @@ func (e *parquetEncoder) shred(n *parquetNode, v any, at level, depth int) error
 }
 
 // null appends a null to each leaf of a node.
-func (e *parquetEncoder) null(n *parquetNode, at level) {
+func (e *encoder) null(n *parquetNode, at level) {
 	switch {
 	case n.elem != nil:
 		e.null(n.elem, at)
@@ -202,7 +203,7 @@ func (e *parquetEncoder) null(n *parquetNode, at level) {
 	}
 }
 
-func (e *parquetEncoder) shredList(n *parquetNode, v any, at level, depth int) error {
+func (e *encoder) shredList(n *parquetNode, v any, at level, depth int) error {
 	items, err := value.Coerce(spec.Type{Elem: &spec.Type{Name: spec.Any}}, v)
 	if err != nil {
 		return err
@@ -238,7 +239,7 @@ func (s *vectorSize) add(list []any) {
 	}
 }
 
-func (e *parquetEncoder) shredGroup(n *parquetNode, v any, at level, depth int) error {
+func (e *encoder) shredGroup(n *parquetNode, v any, at level, depth int) error {
 	r, ok := value.FromGo(v).(*value.Record)
 	if !ok {
 		return fmt.Errorf("expected %s, got %s", n.typ, value.Describe(v))
@@ -265,29 +266,29 @@ func leafCell(n *parquetNode, v any) (cell, error) {
 		}
 		return cell{value: dayNumber(x.(value.Date))}, nil
 	}
-	v, err := checkValue(n.kind, v)
+	v, err := records.CheckValue(n.kind, v)
 	if err != nil {
 		return cell{}, err
 	}
 	switch x := v.(type) {
 	case int64:
-		if n.kind == Int {
+		if n.kind == records.Int {
 			return cell{value: parquet.Int64Value(x)}, nil
 		}
 	case float64:
-		if n.kind == Float {
+		if n.kind == records.Float {
 			return cell{value: parquet.DoubleValue(x)}, nil
 		}
 	case bool:
-		if n.kind == Bool {
+		if n.kind == records.Bool {
 			return cell{value: parquet.BooleanValue(x)}, nil
 		}
 	case []byte:
-		if n.kind == Bytes {
+		if n.kind == records.Bytes {
 			return cell{value: parquet.ByteArrayValue(x)}, nil
 		}
 	}
-	return cell{value: parquet.ByteArrayValue(bytes.ToValidUTF8(appendCell(nil, n.kind, v), []byte("\uFFFD")))}, nil
+	return cell{value: parquet.ByteArrayValue(bytes.ToValidUTF8(records.AppendCell(nil, n.kind, v), []byte("\uFFFD")))}, nil
 }
 
 // dayNumber returns the number of days since 1970.
@@ -309,7 +310,7 @@ func recovered(err *error) {
 type parquetNode struct {
 	name   string
 	typ    spec.Type
-	kind   Kind           // of a leaf
+	kind   records.Kind   // of a leaf
 	leaf   int            // the number of its first leaf column
 	elem   *parquetNode   // of a list
 	fields []*parquetNode // of a group
@@ -332,16 +333,16 @@ type treeBuilder struct {
 
 // node returns the tree of a type. A record type that contains itself, and one without
 // fields, is a leaf with JSON.
-func (b *treeBuilder) node(name string, t spec.Type, kind Kind) *parquetNode {
+func (b *treeBuilder) node(name string, t spec.Type, kind records.Kind) *parquetNode {
 	n := &parquetNode{name: name, typ: t, kind: kind, leaf: b.leaves}
 	fields := value.Members(t)
 	switch {
 	case t.Elem != nil:
-		n.elem = b.node("element", *t.Elem, KindOf(*t.Elem))
+		n.elem = b.node("element", *t.Elem, records.KindOf(*t.Elem))
 	case len(fields) > 0 && !slices.Contains(b.path, t.Name):
 		b.path = append(b.path, t.Name)
 		for _, f := range fields {
-			child := b.node(f.Name, f.Type, KindOf(f.Type))
+			child := b.node(f.Name, f.Type, records.KindOf(f.Type))
 			if t.Custom == nil && f.Type.IsListOf("float") {
 				child.vector = &vectorSize{}
 			}
@@ -373,17 +374,17 @@ func (n *parquetNode) schema() parquet.Node {
 	return parquet.Optional(leafOf(n.kind))
 }
 
-func leafOf(k Kind) parquet.Node {
+func leafOf(k records.Kind) parquet.Node {
 	switch k {
-	case Int:
+	case records.Int:
 		return parquet.Int(64)
-	case Float:
+	case records.Float:
 		return parquet.Leaf(parquet.DoubleType)
-	case Bool:
+	case records.Bool:
 		return parquet.Leaf(parquet.BooleanType)
-	case Bytes:
+	case records.Bytes:
 		return parquet.Leaf(parquet.ByteArrayType)
-	case JSONText:
+	case records.JSONText:
 		return parquet.JSON()
 	}
 	return parquet.String()
