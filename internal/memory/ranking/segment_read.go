@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"slices"
 	"sort"
+	"strings"
 )
 
 // ErrDamaged is returned for pieces that are not those of a segment of this form.
@@ -251,11 +253,12 @@ func (c *Corpus) learnPrefix(prefix string) { c.learn(prefix, prefix+"\xff") }
 // learnTerm makes the corpus know a term of segments.
 func (c *Corpus) learnTerm(term string) { c.learn(term, term+"\x00") }
 
-// readAll reads all terms and documents of the segments.
+// readAll reads all terms and documents of the segments, in the order of the pieces.
 func (c *Corpus) readAll() error {
 	c.learn("", "\xff")
-	for id := range c.postings {
-		c.documents(int32(id))
+	ids := slices.SortedFunc(maps.Keys(c.stored), func(a, b int32) int { return strings.Compare(c.terms[a], c.terms[b]) })
+	for _, id := range ids {
+		c.documents(id)
 	}
 	return c.takeFailure()
 }
