@@ -269,7 +269,7 @@ func TestSecrets_Server(t *testing.T) {
 	testkit.Must(t, list.Err())
 	app, err := c.open(p)
 	testkit.Must(t, err)
-	s := server.New(app, server.Options{Log: c.logger(), Telemetry: allParts().Telemetry})
+	s := server.New(app, server.Options{Log: c.logger(), Telemetry: observed().Telemetry})
 	web := httptest.NewServer(s)
 	t.Cleanup(func() {
 		web.Close()
