@@ -39,7 +39,7 @@ func Drain(ctx context.Context, path string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }() // only read
 	n := 0
 	for _, err := range r.All() {
 		if err != nil {

@@ -121,7 +121,7 @@ func compare(ctx context.Context, t *rapid.T, path string, f records.Format, row
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }() // only read
 	n := 0
 	for rec, err := range r.All() {
 		if err != nil {
@@ -176,7 +176,7 @@ func compressed(ctx context.Context, t *testing.T, f records.Format) {
 		}
 		// The name has no extension of a compression: the content decides.
 		plain := filepath.Join(t.TempDir(), "rows."+string(f))
-		if err := os.WriteFile(plain, raw, 0o600); err != nil {
+		if err := os.WriteFile(plain, raw, 0o600); err != nil { //nolint:gosec // a folder of the test
 			t.Fatal(err)
 		}
 		if got, err := Values(ctx, t, plain); err != nil || got != "007=0 ö=1 =2 " {
@@ -209,7 +209,7 @@ func Values(ctx context.Context, t *testing.T, path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }() // only read
 	var b strings.Builder
 	for rec, err := range r.All() {
 		if err != nil {
