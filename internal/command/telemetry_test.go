@@ -15,7 +15,6 @@ import (
 	"github.com/qtype-dev/qtype/internal/cli"
 	"github.com/qtype-dev/qtype/internal/command/commandtest"
 	"github.com/qtype-dev/qtype/internal/servertest"
-	"github.com/qtype-dev/qtype/internal/telemetry"
 	"github.com/qtype-dev/qtype/internal/terminal"
 )
 

@@ -11,18 +11,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/testscript"
-
 	"github.com/qtype-dev/qtype/distribution"
 	"github.com/qtype-dev/qtype/internal/records"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/model/modeltest"
 )
-
-func TestScripts(t *testing.T) {
-	testkit.SkipWithRace(t)
-	testscript.Run(t, testscript.Params{Dir: "testdata/script"})
-}
 
 // asks is a flow that calls a model for each row.
 const asks = `id: asks
