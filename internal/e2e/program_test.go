@@ -21,7 +21,6 @@ var heavy = []string{
 	"google.golang.org/grpc", "google.golang.org/genproto", "google.golang.org/api", "cloud.google.com/go/storage", "gocloud.dev",
 	"github.com/Azure", "github.com/aws", "github.com/tmc/langchaingo", "go.temporal.io", "github.com/knights-analytics", "github.com/gomlx",
 	"github.com/santhosh-tekuri/jsonschema", "github.com/xuri/excelize", "github.com/getkin/kin-openapi",
-	"github.com/parquet-go", "github.com/go-playground/validator",
 }
 
 // program is a package of the command.
