@@ -30,65 +30,17 @@ func (e Engine) Work(ctx context.Context, app *runtime.App, cfg durable.WorkerCo
 		return err
 	}
 	defer c.Close()
-	failed := make(chan error, 1)
-	pollers := worker.PollerBehaviorAutoscalingOptions{InitialNumberOfPollers: 2}
-	options := worker.Options{
-		WorkerStopTimeout:            cfg.Drain + stopTimeout,
-		BackgroundActivityContext:    context.WithoutCancel(ctx), // with observers and the audit log
-		ActivityTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(pollers),
-		WorkflowTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(pollers),
-		StickyScheduleToStartTimeout: stickyTime,
-		OnFatalError: func(err error) {
-			select {
-			case failed <- err:
-			default:
-			}
-		},
-	}
 	place := newBlobs(cfg.Config)
 	defer func() { err = errors.Join(err, place.client.Close()) }()
-	runner := &chunkRunner{app: app, blobs: place, beat: c.RecordActivityHeartbeat, isCanceled: func(ctx context.Context, run workflow.Execution) bool { return isCanceled(ctx, c, run.ID, run.RunID) }, inWaves: cfg.InWaves, approved: cfg.Approved, answered: cfg.ClientTools, drain: cfg.Drain, queue: "qtype-worker-" + rand.Text(), slots: map[string]slots{}}
-	for _, flow := range app.Spec().Flows {
-		runner.slots[flow.ID] = make(slots, cfg.Requests)
-	}
-	var queues []string
-	var running sync.WaitGroup
-	defer runner.ongoing.Wait()
-	defer running.Wait()
 	stop := make(chan struct{})
+	l := &listener{client: c, runner: newChunkRunner(c, app, place, cfg), stop: stop, failed: make(chan error, 1)}
+	l.runner.stopping = stop
+	defer l.runner.ongoing.Wait()
+	defer l.running.Wait()
 	defer close(stop)
-	runner.stopping = stop
-	start := func(queue string, options worker.Options) error {
-		w := worker.New(c, queue, options)
-		if !options.DisableWorkflowWorker {
-			registerWorkflows(w)
-		}
-		registerActivities(w, runner)
-		if err := w.Start(); err != nil {
-			return fmt.Errorf("the worker cannot start: %w", err)
-		}
-		running.Go(func() {
-			<-stop
-			w.Stop()
-		})
-		return nil
-	}
-	own := options
-	own.DisableWorkflowWorker = true
-	if err := start(runner.queue, own); err != nil {
+	queues, err := l.listenToAll(ctx, app, cfg)
+	if err != nil {
 		return err
-	}
-	for _, flow := range app.Spec().Flows {
-		queue := queueOf(app.Spec(), flow, newSealer(cfg.Config))
-		chunks, requests := options, options
-		chunks.MaxConcurrentActivityExecutionSize, chunks.MaxConcurrentLocalActivityExecutionSize = cfg.Parallel, cfg.Parallel
-		if requests.Tuner, err = tuner(runner.slots[flow.ID], cfg.Requests); err != nil {
-			return err
-		}
-		if err := errors.Join(start(queue, chunks), start(requestQueue(queue), requests)); err != nil {
-			return err
-		}
-		queues = append(queues, queue)
 	}
 	if cfg.Ready != nil {
 		cfg.Ready(queues, func(ctx context.Context) error {
@@ -98,10 +50,90 @@ func (e Engine) Work(ctx context.Context, app *runtime.App, cfg durable.WorkerCo
 	}
 	select {
 	case <-ctx.Done():
-	case err = <-failed:
+	case err = <-l.failed:
 		err = fmt.Errorf("the worker has lost Temporal: %w", err)
 	}
 	return err
+}
+
+// newChunkRunner returns what runs the chunks of an application.
+func newChunkRunner(c client.Client, app *runtime.App, place *blobs, cfg durable.WorkerConfig) *chunkRunner {
+	w := &chunkRunner{
+		app: app, blobs: place, beat: c.RecordActivityHeartbeat, inWaves: cfg.InWaves, approved: cfg.Approved, answered: cfg.ClientTools,
+		drain: cfg.Drain, queue: "qtype-worker-" + rand.Text(), slots: map[string]slots{},
+		isCanceled: func(ctx context.Context, run workflow.Execution) bool { return isCanceled(ctx, c, run.ID, run.RunID) },
+	}
+	for _, flow := range app.Spec().Flows {
+		w.slots[flow.ID] = make(slots, cfg.Requests)
+	}
+	return w
+}
+
+// listener takes the tasks of queues until stop is closed.
+type listener struct {
+	client  client.Client
+	runner  *chunkRunner
+	stop    <-chan struct{}
+	failed  chan error // gets why it cannot go on
+	running sync.WaitGroup
+}
+
+// listenToAll listens to the queue of the worker and to those of the flows, and returns the names of these.
+func (l *listener) listenToAll(ctx context.Context, app *runtime.App, cfg durable.WorkerConfig) (queues []string, err error) {
+	options := l.options(ctx, cfg)
+	own := options
+	own.DisableWorkflowWorker = true
+	if err := l.listen(l.runner.queue, own); err != nil {
+		return nil, err
+	}
+	for _, flow := range app.Spec().Flows {
+		queue := queueOf(app.Spec(), flow, newSealer(cfg.Config))
+		chunks, requests := options, options
+		chunks.MaxConcurrentActivityExecutionSize, chunks.MaxConcurrentLocalActivityExecutionSize = cfg.Parallel, cfg.Parallel
+		if requests.Tuner, err = tuner(l.runner.slots[flow.ID], cfg.Requests); err != nil {
+			return nil, err
+		}
+		if err := errors.Join(l.listen(queue, chunks), l.listen(requestQueue(queue), requests)); err != nil {
+			return nil, err
+		}
+		queues = append(queues, queue)
+	}
+	return queues, nil
+}
+
+// options returns what the workers of all queues have in common.
+func (l *listener) options(ctx context.Context, cfg durable.WorkerConfig) worker.Options {
+	pollers := worker.PollerBehaviorAutoscalingOptions{InitialNumberOfPollers: 2}
+	return worker.Options{
+		WorkerStopTimeout:            cfg.Drain + stopTimeout,
+		BackgroundActivityContext:    context.WithoutCancel(ctx), // with observers and the audit log
+		ActivityTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(pollers),
+		WorkflowTaskPollerBehavior:   worker.NewPollerBehaviorAutoscaling(pollers),
+		StickyScheduleToStartTimeout: stickyTime,
+		OnFatalError: func(err error) {
+			select {
+			case l.failed <- err:
+			default:
+			}
+		},
+	}
+}
+
+// listen takes the tasks of a queue.
+func (l *listener) listen(queue string, options worker.Options) error {
+	w := worker.New(l.client, queue, options)
+	if !options.DisableWorkflowWorker {
+		registerWorkflows(w)
+	}
+	registerActivities(w, l.runner)
+	if err := w.Start(); err != nil {
+		return fmt.Errorf("the worker cannot start: %w", err)
+	}
+	l.running.Go(func() {
+		<-l.stop
+		w.Stop()
+	})
+	return nil
 }
 
 // tuner limits the requests of a flow to the slots. Local activities only compute, or take a slot themselves.
