@@ -226,7 +226,7 @@ func converse(t *testing.T, seed uint64) *failing {
 	}
 	w.model.ContextWindow, w.model.ModelID = f.window, "local-model"
 	w.model.Retry = &spec.RetryPolicy{MaxAttempts: 2, InitialDelay: spec.Duration(time.Microsecond), MaxDelay: spec.Duration(time.Microsecond)}
-	w.model.Timeout, w.model.RateLimit = spec.Duration(40*time.Millisecond), &spec.RateLimit{MaxWait: spec.Duration(time.Nanosecond)}
+	w.model.Timeout, w.model.RateLimit = spec.Duration(300*time.Millisecond), &spec.RateLimit{MaxWait: spec.Duration(time.Nanosecond)}
 	w.model.CircuitBreaker = &spec.CircuitBreaker{}
 	made, err := provider.New(w.model, provider.Options{Getenv: func(string) string { return "" }, HTTP: server.Client()})
 	if err != nil {
