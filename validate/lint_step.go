@@ -133,7 +133,7 @@ func embeddingPorts() rule {
 		refused := *p
 		refused.rule.warning = false // a run refuses a wrong number of variables
 		refused.checkDemands(s, spec.Signature{Demands: counts})
-		p.checkDemands(s, spec.Signature{Demands: []spec.Demand{{Types: []string{"text", "image"}}, {Outputs: true, Types: []string{"Embedding"}}}})
+		p.checkDemands(s, spec.Signature{Demands: []spec.Demand{{Types: []string{"text"}}, {Outputs: true, Types: []string{"Embedding"}}}})
 	})}
 }
 
