@@ -68,7 +68,6 @@ func (c *Corpus) AddSegment(ctx context.Context, session int32, read Pieces, fro
 	if r.bad || s.docs == 0 || len(authors) == 0 {
 		return ErrDamaged
 	}
-	c.Reserve(s.docs)
 	for i := range columns {
 		b, err := read(ctx, 1+i)
 		if err != nil {
@@ -129,7 +128,9 @@ func (c *Corpus) addColumns(session int32, b []byte, n int, authors []int32) boo
 		return false
 	}
 	for ; len(r.rest) > 0; r.rest = r.rest[size:] {
-		_ = c.meanings.AppendEncoded(r.rest[:size]) // the size is right
+		if c.meanings.AppendEncoded(r.rest[:size]) != nil {
+			return false
+		}
 	}
 	return true
 }
@@ -159,7 +160,7 @@ func (c *Corpus) documents(id int32) []uint32 {
 	if len(lists) == 0 {
 		return c.postings[id]
 	}
-	all := c.postings[id]
+	all := slices.Clone(c.postings[id]) // a later list may not be readable
 	for _, l := range lists {
 		documents, err := l.read(c.ctx)
 		if err != nil {
@@ -180,7 +181,7 @@ func (l storedList) read(ctx context.Context) ([]uint32, error) {
 	if err != nil {
 		return nil, err
 	}
-	if l.offset+l.size > len(b) {
+	if l.offset > len(b) || l.size > len(b)-l.offset {
 		return nil, ErrDamaged
 	}
 	r, doc := reader{rest: b[l.offset : l.offset+l.size]}, uint32(0)
@@ -235,7 +236,9 @@ func (c *Corpus) learnPiece(s *segment, p *dictionaryPiece) error {
 		if r.bad || term == "" {
 			return ErrDamaged
 		}
-		at.offset += at.size
+		if at.offset += at.size; at.offset < 0 {
+			return ErrDamaged
+		}
 		if begun && v&1 == 1 {
 			at.list, at.offset = at.list+1, 0
 		}
