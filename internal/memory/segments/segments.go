@@ -96,14 +96,15 @@ func Open(ctx context.Context, s store.Store, key store.Key, head store.Head) (*
 		return empty, err
 	}
 	x := &Index{store: s, key: key, version: stored.Version}
-	readable := json.Unmarshal(stored.Values[valueName], &x.list) == nil
+	readable := json.Unmarshal(stored.Values[valueName], &x.list) == nil && x.list.isValid()
 	if readable && x.covers(head) {
 		return x, nil
 	}
 	if head, err = s.Head(ctx, key); err != nil || readable && x.covers(head) { // the index is newer than the head
 		return empty, err
 	}
-	return empty, x.Discard(ctx)
+	_ = x.Discard(ctx) // what may only be read is not used either
+	return empty, nil
 }
 
 // Discard deletes the stored index, if no other process has changed it.
@@ -120,11 +121,33 @@ func (x *Index) Discard(ctx context.Context) error {
 	return deletePieces(ctx, x.store, x.key, func(string) bool { return true })
 }
 
+// isValid reports whether a list may be one that this package wrote: segments follow each other, and do not have more than their messages.
+func (l *list) isValid() bool {
+	to := int64(0)
+	for _, p := range l.Segments {
+		if p.From != to+1 || p.To < p.From || p.Docs < 0 || int64(p.Docs) > p.messages()*ranking.MaxPassages {
+			return false
+		}
+		to = p.To
+	}
+	return true
+}
+
 // covers reports whether the index is one of a session that has a head.
 func (x *Index) covers(head store.Head) bool {
 	l := &x.list
 	return head.Version >= l.Generation && head.Version-l.Generation < maxGeneration && l.Form == ranking.SegmentForm &&
 		l.Edited == head.State.Edited && l.Deleted == head.State.Deleted && x.To() <= head.State.Last
+}
+
+// Returned reports whether messages are in a session that were deleted before: their deletion was rewound.
+func Returned(deleted string, now store.State) bool {
+	if deleted == "" || deleted == now.Deleted {
+		return false
+	}
+	before, _ := store.ParseRanges(deleted) // checked when the session was read
+	still, _ := store.ParseRanges(now.Deleted)
+	return len(before.Except(still)) > 0
 }
 
 // To returns the position of the last message that the index has, 0 for none.
