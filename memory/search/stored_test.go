@@ -391,3 +391,42 @@ func TestStoreWords_SessionIsDeletedMeanwhile(t *testing.T) {
 		t.Errorf("%v, %d bytes are left of a session that exists again", err, len(storedWords(t, s)))
 	}
 }
+
+// TestSearch_EncryptedWords finds messages of an encrypted store although stored words were modified, or written without encryption; a
+// process without the key does not delete them.
+func TestSearch_EncryptedWords(t *testing.T) {
+	raw := make([]byte, 32)
+	_, _ = rand.Read(raw)
+	key, err := encrypted.ParseKey(base64.StdEncoding.EncodeToString(raw))
+	testkit.Must(t, err)
+	inner := memory.NewInProcess()
+	sealed := func() *memory.Memory {
+		return newMemory(t, memory.Config{}, encrypted.New(inner, "here", encrypted.Keys{Key: key}))
+	}
+	sayMany(t, sealed(), "s", "zanzibar")
+	q, list := search.Query{Text: "zanzibar", Scope: search.Session("s"), Limit: 1}, memory.Key{Memory: segments.StoredMemory("m"), Session: "s\x00"}
+	for name, change := range map[string]func(){
+		"piece": func() { damage(t, inner, "s") },
+		"list": func() {
+			head, err := inner.Head(t.Context(), list)
+			testkit.Must(t, err)
+			testkit.Must(t, inner.Apply(t.Context(), list, memstore.Change{Version: head.Version, Next: head.Version + 1, State: head.State,
+				Values: map[string][]byte{"words": []byte("{}")}}))
+		},
+		"no key": func() {
+			before, _ := inner.Head(t.Context(), list)
+			_, err := search.New(newMemory(t, memory.Config{}, inner)).Search(t.Context(), q)
+			after, _ := inner.Head(t.Context(), list)
+			if err == nil || before.Version == 0 || after.Version != before.Version {
+				t.Errorf("without the key: %v, the list has version %d, not %d", err, after.Version, before.Version)
+			}
+		},
+	} {
+		find(t, search.New(sealed()), q)
+		change()
+		found, err := search.New(sealed()).Search(t.Context(), q)
+		if err != nil || len(found.Messages) != 1 || found.Messages[0].Seq != 51 || found.Problem != "" {
+			t.Errorf("%s: %v, found %+v", name, err, found)
+		}
+	}
+}

@@ -83,6 +83,9 @@ func Prune(ctx context.Context, s store.Store, memory string, now time.Time) err
 // read returns whether a session exists that the stored list covers, if there is one, and the segments of this list.
 func read(ctx context.Context, s store.Store, key store.Key) (exists bool, listed map[string]bool, err error) {
 	stored, err := s.Head(ctx, listKey(key))
+	if isCorrupt(err) {
+		return false, nil, nil
+	}
 	if err != nil {
 		return false, nil, err
 	}
@@ -91,7 +94,8 @@ func read(ctx context.Context, s store.Store, key store.Key) (exists bool, liste
 		return false, nil, err
 	}
 	var x Index
-	if stored.Version != 0 && (json.Unmarshal(stored.Values[valueName], &x.list) != nil || !x.covers(head)) {
+	readable := json.Unmarshal(stored.Values[valueName], &x.list) == nil
+	if stored.Version != 0 && (!readable || !x.covers(head)) {
 		return false, nil, nil
 	}
 	listed = map[string]bool{}

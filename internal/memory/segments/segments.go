@@ -92,6 +92,10 @@ func Open(ctx context.Context, s store.Store, key store.Key, head store.Head) (*
 		return empty, nil
 	}
 	stored, err := s.Head(ctx, listKey(key))
+	if isCorrupt(err) {
+		_ = Delete(ctx, s, key) // what may only be read is not used either
+		return empty, nil
+	}
 	if err != nil || stored.Version == 0 {
 		return empty, err
 	}
@@ -103,7 +107,9 @@ func Open(ctx context.Context, s store.Store, key store.Key, head store.Head) (*
 	if head, err = s.Head(ctx, key); err != nil || readable && x.covers(head) { // the index is newer than the head
 		return empty, err
 	}
-	_ = x.Discard(ctx) // what may only be read is not used either
+	if isSealed := !readable && len(stored.Values) > 1; !isSealed { // else the store is encrypted, and so are the messages, for which there is no key
+		_ = x.Discard(ctx) // see above
+	}
 	return empty, nil
 }
 
@@ -187,6 +193,9 @@ func (x *Index) pieces(p part) ranking.Pieces {
 			return nil, ranking.ErrDamaged
 		}
 		head, err := x.store.Head(ctx, pieceKey(x.key, p.ID, number))
+		if isCorrupt(err) {
+			return nil, fmt.Errorf("%w: %w", ranking.ErrDamaged, err)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -217,6 +226,12 @@ func join(values map[string][]byte) []byte {
 
 // IsUnusable reports whether an error is one of the stored index: it is to be opened again, or discarded.
 func IsUnusable(err error) bool { return errors.Is(err, ErrGone) || errors.Is(err, ranking.ErrDamaged) }
+
+// isCorrupt reports whether an error is one of what is stored, such as a modified value of an encrypted store.
+func isCorrupt(err error) bool {
+	failed, ok := errors.AsType[*store.Error](err)
+	return ok && failed.Problem == store.Corrupt
+}
 
 // newID returns the id of a segment.
 func newID() string { return fmt.Sprintf("%0*x", idDigits, rand.Uint64()) }
