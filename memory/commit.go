@@ -102,7 +102,10 @@ func (m *Memory) erase(ctx context.Context, key store.Key) error {
 	if err := m.forget(ctx, key, head.State.Last); err != nil {
 		return err
 	}
-	return m.reader.Store.Delete(ctx, key)
+	if err := m.reader.Store.Delete(ctx, key); err != nil {
+		return err
+	}
+	return m.forgetWords(ctx, key, head.State.Last) // another process may have stored them meanwhile
 }
 
 // remove deletes a session that has the given version and messages up to last.
@@ -110,7 +113,10 @@ func (m *Memory) remove(ctx context.Context, key store.Key, version, last int64)
 	if err := m.forget(ctx, key, last); err != nil {
 		return err
 	}
-	return store.Remove(ctx, m.reader.Store, key, version)
+	if err := store.Remove(ctx, m.reader.Store, key, version); err != nil {
+		return err
+	}
+	return m.forgetWords(ctx, key, last) // see erase
 }
 
 // forget removes the cached view of a session with messages up to last, and what is stored apart from it.

@@ -127,6 +127,9 @@ func (m *Memory) prune(ctx context.Context, sessions []store.SessionHead) (int, 
 	ids := make([]string, len(locked))
 	for i, l := range locked {
 		ids[i] = l.Session
+		if err := m.forgetWords(ctx, store.Key{Memory: m.id, Session: l.Session}, l.Head.State.Last); err != nil { // see erase
+			return n, err
+		}
 	}
 	return n, m.deleted(ctx, ids...)
 }

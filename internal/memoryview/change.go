@@ -60,11 +60,11 @@ func (v *View) ClearAll(ctx context.Context, m Memory, confirm func(what string)
 func (v *View) Prune(ctx context.Context, app App, declared []*spec.Memory) error {
 	for _, d := range declared {
 		m, text := Of(app, d.ID), " has no ttl: its sessions do not expire"
+		n, err := m.Prune(ctx) // also what killed processes left
+		if err != nil {
+			return err
+		}
 		if d.TTL != 0 {
-			n, err := m.Prune(ctx)
-			if err != nil {
-				return err
-			}
 			text = fmt.Sprintf(": %s deleted", textfmt.Count(n, "session"))
 		}
 		if err := v.printf(m, "%s", text); err != nil {

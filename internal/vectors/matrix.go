@@ -154,8 +154,12 @@ func (m *Matrix) appendPacked(row []byte) error {
 	if len(row) != 4+m.packedBytes() {
 		return errRow
 	}
+	factor := math.Float32frombits(binary.LittleEndian.Uint32(row))
+	if !(factor >= 0 && factor <= 1) { // also not a number
+		return errRow
+	}
 	const low, eights, signs = 0x0f0f0f0f0f0f0f0f, 0x0808080808080808, 0x8080808080808080
-	m.factors = append(m.factors, math.Float32frombits(binary.LittleEndian.Uint32(row)))
+	m.factors = append(m.factors, factor)
 	from := len(m.codes)
 	m.codes = slices.Grow(m.codes, m.stride)[:from+m.stride]
 	codes := unsafe.Slice((*byte)(unsafe.Pointer(&m.codes[from])), m.stride) //nolint:gosec // bytes of the row; a search reads a million rows

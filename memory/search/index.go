@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"sync"
@@ -34,6 +35,7 @@ type index struct {
 	sessions map[string]*indexed
 	names    []string // of sessions by number
 	round    int      // of the last update
+	unstored bool     // whether stored words are not used, as they can be neither read nor deleted
 	problem  string   // why words could not be stored; empty for none
 
 	size int // messages, guarded by the mutex of the Searcher
@@ -48,6 +50,7 @@ type indexed struct {
 	stored  int64           // position of the last message whose words are stored, or could not be
 	rewound string
 	edited  string
+	deleted string
 	round   int // of the last update that saw the session
 }
 
@@ -147,7 +150,8 @@ func (x *index) remove(name string, known *indexed) {
 func (x *index) updateSession(ctx context.Context, l memory.SessionHead) error {
 	state := l.Head.State
 	known := x.sessions[l.Session]
-	if known != nil && (l.Head.Version < known.version || l.Head.Version-known.version > maxGeneration || state.Last < known.last || state.Edited != known.edited) {
+	if known != nil && (l.Head.Version < known.version || l.Head.Version-known.version > maxGeneration || state.Last < known.last ||
+		state.Edited != known.edited || segments.Returned(known.deleted, state)) {
 		x.remove(l.Session, known)
 		known = nil
 	}
@@ -156,7 +160,7 @@ func (x *index) updateSession(ctx context.Context, l memory.SessionHead) error {
 		x.names = append(x.names, l.Session)
 		x.sessions[l.Session] = known
 	}
-	known.round = x.round
+	known.round, known.deleted = x.round, state.Deleted
 	if known.version == l.Head.Version {
 		return nil
 	}
@@ -185,7 +189,7 @@ func (x *index) updateSession(ctx context.Context, l memory.SessionHead) error {
 // useStored stores the words of messages that are not stored, if they are many, and adds stored ones to the index of a session that
 // has none yet.
 func (x *index) useStored(ctx context.Context, l memory.SessionHead, known *indexed) error {
-	if l.Head.State.Last-known.stored < segments.MinMessages {
+	if x.unstored || l.Head.State.Last-known.stored < segments.MinMessages {
 		return nil
 	}
 	x.problem = ""
@@ -219,16 +223,22 @@ func (x *index) useStored(ctx context.Context, l memory.SessionHead, known *inde
 	return nil
 }
 
-// discard makes the index empty because stored words cannot be used, and deletes those that no other process has replaced.
-func (x *index) discard(ctx context.Context) error {
-	for _, known := range x.sessions {
-		if known.words != nil {
-			if err := known.words.Discard(ctx); err != nil {
-				return err
-			}
+// discard makes the index empty because stored words cannot be used, and deletes those of the session with the error if no other process
+// has replaced them. If they cannot be deleted, or it was tried before, stored words are not used any more.
+func (x *index) discard(ctx context.Context, unusable error, last bool) error {
+	err := error(nil)
+	if failed, ok := errors.AsType[*ranking.SegmentError](unusable); ok {
+		if known := x.sessions[x.names[failed.Session]]; known != nil && known.number == failed.Session && known.words != nil {
+			err = known.words.Discard(ctx)
 		}
 	}
 	x.reset()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if x.unstored = err != nil || last; x.unstored {
+		x.problem = "the stored index of words cannot be used, so that all messages are read: " + textfmt.OneLine(cmp.Or(err, unusable).Error())
+	}
 	return nil
 }
 

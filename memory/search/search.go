@@ -125,8 +125,8 @@ func (s *Searcher) Search(ctx context.Context, q Query) (Results, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	out, err := s.search(ctx, x, q)
-	for attempt := 0; segments.IsUnusable(err) && attempt < maxAttempts; attempt++ {
-		if err = x.discard(ctx); err == nil {
+	for attempt := 1; segments.IsUnusable(err) && attempt <= maxAttempts; attempt++ {
+		if err = x.discard(ctx, err, attempt == maxAttempts); err == nil {
 			out, err = s.search(ctx, x, q)
 		}
 	}

@@ -2,6 +2,7 @@ package promptcontext_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -79,6 +80,66 @@ func TestRetrieval_OldMessages(t *testing.T) {
 		if sent := retrieved(t, m, "Where is kathmandu?"); strings.Contains(sent, "the kathmandu key") {
 			t.Errorf("%s: a rewound message was sent: %s", name, sent)
 		}
+	}
+}
+
+// TestRetrieval_DeletionIsRewound finds a message again whose deletion was rewound.
+func TestRetrieval_DeletionIsRewound(t *testing.T) {
+	m, wait := withRetrieval(t, memory.NewInProcess(), promptcontext.Block{TopK: 3})
+	defer wait()
+	var all []chat.Message
+	for i := range 400 {
+		all = append(all, chat.Text(chat.User, fmt.Sprintf("loaf%d of bread%d, as the baker said", i%211, i)))
+	}
+	all[4] = chat.Text(chat.User, "the zanzibar key")
+	testkit.Must(t, m.Append(t.Context(), "s", all...))
+	for range 2 {
+		testkit.Must(t, m.Delete(t.Context(), "s", 5))
+		turn := headOf(t, m).State.Turns
+		if sent := retrieved(t, m, "Where is zanzibar?"); strings.Contains(sent, "the zanzibar key") {
+			t.Errorf("deleted: sent %s", sent)
+		}
+		testkit.Must(t, m.Rewind(t.Context(), "s", turn))
+		if sent := retrieved(t, m, "Where is zanzibar?"); !strings.Contains(sent, "the zanzibar key") {
+			t.Errorf("deletion rewound: sent %s", sent)
+		}
+	}
+}
+
+// withoutDeletion is a store with words that are damaged and cannot be deleted.
+type withoutDeletion struct{ memory.Store }
+
+func (s withoutDeletion) Head(ctx context.Context, key memory.Key) (memory.Head, error) {
+	head, err := s.Store.Head(ctx, key)
+	if strings.HasPrefix(key.Session, "s\x00") && strings.HasSuffix(key.Session, "000001") {
+		head.Values = map[string][]byte{"000000": []byte("damaged")}
+	}
+	return head, err
+}
+
+func (s withoutDeletion) Delete(ctx context.Context, key memory.Key) error {
+	if strings.HasPrefix(key.Session, "s\x00") {
+		return errors.New("read-only")
+	}
+	return s.Store.Delete(ctx, key)
+}
+
+// TestRetrieval_DamagedWords searches the newest messages if stored words can be neither read nor deleted.
+func TestRetrieval_DamagedWords(t *testing.T) {
+	store := memory.NewInProcess()
+	m, wait := withRetrieval(t, store, promptcontext.Block{TopK: 3})
+	var all []chat.Message
+	for i := range 9_000 {
+		all = append(all, chat.Text(chat.User, fmt.Sprintf("loaf%d of bread%d", i%211, i%1009)))
+	}
+	all[8_000] = chat.Text(chat.User, "the zanzibar key")
+	testkit.Must(t, m.Append(t.Context(), "s", all...))
+	retrieved(t, m, "Hello")
+	wait()
+	m, wait = withRetrieval(t, withoutDeletion{store}, promptcontext.Block{TopK: 3})
+	defer wait()
+	if sent := retrieved(t, m, "Where is zanzibar?"); !strings.Contains(sent, "the zanzibar key") {
+		t.Errorf("sent %s", sent)
 	}
 }
 

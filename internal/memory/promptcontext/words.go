@@ -3,6 +3,7 @@ package promptcontext
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"math"
 	"slices"
@@ -69,6 +70,7 @@ type wordIndex struct {
 	quoted   []quotedPassage // of each document
 	bytes    int             // of their texts
 	left     int             // documents of stored words that were never part of the index
+	unstored bool            // whether stored words are not used, as they can be neither read nor deleted
 
 	similar   []ranking.Similarity // of the last ranking; nil without a model
 	similarAt []int32              // 1 + where each document is in similar while a session is added, else 0
@@ -142,7 +144,7 @@ type searched struct {
 // updateSession makes the messages of a session those of an index: those whose words are stored, and the newest of the others.
 func (t *turnContext) updateSession(x *wordIndex, of searched) error {
 	s, h, last := x.sessions[of.key.Session], of.head, of.last
-	if s != nil && (h.Version < s.version || h.Version-s.version >= maxChangesPerGeneration || of.first < s.first || h.State.Edited != s.edited ||
+	if s != nil && (h.Version < s.version || h.Version-s.version >= maxChangesPerGeneration || of.first < s.first || h.State.Edited != s.edited || segments.Returned(s.deleted, h.State) ||
 		s.skipped > 0 && t.source.storing.known(of.key) >= s.skipped) {
 		x.corpus.Remove(s.number, 0, math.MaxInt64)
 		s = nil
@@ -185,7 +187,7 @@ func (t *turnContext) updateSession(x *wordIndex, of searched) error {
 // addStored adds stored words of the messages of a session, if these are not few enough to read all of them. Edited messages, whose words are stored where their texts are, are read.
 func (t *turnContext) addStored(x *wordIndex, s *wordSession, of searched) error {
 	ctx := t.session.Context()
-	if of.last-of.first < maxMessages {
+	if x.unstored || of.last-of.first < maxMessages {
 		return nil
 	}
 	words, err := segments.Open(ctx, t.session.Store(), of.key, of.head)
@@ -289,8 +291,10 @@ func isRetrieved(m *chat.Message) bool {
 // rank orders the passages of messages that left the window, and of other sessions, by their
 // relevance for a question with a vector. The caller puts the index back into the cache.
 func (t *turnContext) rank(question string, query []float32, stored *sessionVectors, others []otherVectors) ([]sourceMatch, *wordIndex, error) {
+	unstored := false
 	for attempt := 1; ; attempt++ {
 		x := t.source.words.take(t.session.Key())
+		x.unstored = unstored
 		fits, err := t.update(x, others)
 		if err == nil && !fits {
 			continue // with an empty index
@@ -299,25 +303,23 @@ func (t *turnContext) rank(question string, query []float32, stored *sessionVect
 		if err == nil {
 			all, err = t.rankIn(x, question, query, stored, others)
 		}
-		if !segments.IsUnusable(err) || attempt > maxEmbedAttempts {
+		if !segments.IsUnusable(err) {
 			return all, x, err
 		}
-		if err := x.discard(t.session.Context()); err != nil {
-			return nil, nil, err
+		if unstored = !x.discard(t.session.Context(), err) || attempt >= maxEmbedAttempts; unstored && t.session.Context().Err() != nil {
+			return nil, nil, context.Cause(t.session.Context())
 		}
 	}
 }
 
-// discard deletes stored words of the index that cannot be used, if no other process has replaced them.
-func (x *wordIndex) discard(ctx context.Context) error {
-	for _, s := range x.sessions {
-		if s.words != nil {
-			if err := s.words.Discard(ctx); err != nil {
-				return err
-			}
-		}
+// discard deletes the stored words of the session with an error, if no other process has replaced them. It reports whether it could.
+func (x *wordIndex) discard(ctx context.Context, unusable error) bool {
+	failed, ok := errors.AsType[*ranking.SegmentError](unusable)
+	if !ok {
+		return true
 	}
-	return nil
+	s := x.sessions[x.keys[failed.Session].Session]
+	return s == nil || s.number != failed.Session || s.words == nil || s.words.Discard(ctx) == nil
 }
 
 // update makes the messages that the turn may retrieve those of an index. It reports false if the index should be built again.

@@ -187,7 +187,9 @@ func (r *ranker) raiseTimes(own []float32) {
 	marked := r.scratch.marked
 	var raised []int32
 	for word := range strings.FieldsSeq(timeWords) {
-		id, known := r.ids[stem(word)]
+		term := stem(word)
+		r.learnTerm(term)
+		id, known := r.ids[term]
 		if !known {
 			continue
 		}

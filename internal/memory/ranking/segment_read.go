@@ -13,11 +13,24 @@ import (
 // ErrDamaged is returned for pieces that are not those of a segment of this form.
 var ErrDamaged = errors.New("a stored index of words is damaged")
 
+// SegmentError reports that a segment of a session could not be read.
+type SegmentError struct {
+	Session int32 // its number
+	Err     error // why
+}
+
+// Error returns why the segment could not be read.
+func (e *SegmentError) Error() string { return e.Err.Error() }
+
+// Unwrap returns why the segment could not be read.
+func (e *SegmentError) Unwrap() error { return e.Err }
+
 // Pieces reads a piece of a segment by its number, from 0.
 type Pieces func(ctx context.Context, number int) ([]byte, error)
 
 // segment is a segment of a corpus.
 type segment struct {
+	session    int32
 	read       Pieces
 	first      uint32 // its first document
 	docs       int
@@ -43,15 +56,25 @@ type storedList struct {
 }
 
 // AddSegment adds the documents of a segment, which follow those that the corpus has of the session. Without aside, or if they are
-// not from a position to another one, documents are removed at once.
+// not from a position to another one, documents are removed at once. The error is a *SegmentError.
 func (c *Corpus) AddSegment(ctx context.Context, session int32, read Pieces, from, to int64, aside bool) error {
+	if err := c.addSegment(ctx, session, read); err != nil {
+		return &SegmentError{session, err}
+	}
+	first := int(c.segments[len(c.segments)-1].first)
+	c.addDocuments(session, first, func(r *record) bool { return r.seq >= from && r.seq <= to && (aside || !r.aside) })
+	return nil
+}
+
+// addSegment adds the documents of a segment, which are removed until addDocuments.
+func (c *Corpus) addSegment(ctx context.Context, session int32, read Pieces) error {
 	header, err := read(ctx, 0)
 	if err != nil {
 		return err
 	}
 	c.init()
 	r := reader{rest: header}
-	s := &segment{read: read, first: uint32(len(c.docs)), docs: r.number(maxDocs - len(c.docs))}
+	s := &segment{session: session, read: read, first: uint32(len(c.docs)), docs: r.number(maxDocs - len(c.docs))}
 	if r.number(1<<10) != c.vectorBytes() {
 		return ErrDamaged
 	}
@@ -68,7 +91,6 @@ func (c *Corpus) AddSegment(ctx context.Context, session int32, read Pieces, fro
 	if r.bad || s.docs == 0 || len(authors) == 0 {
 		return ErrDamaged
 	}
-	c.Reserve(s.docs)
 	for i := range columns {
 		b, err := read(ctx, 1+i)
 		if err != nil {
@@ -79,7 +101,6 @@ func (c *Corpus) AddSegment(ctx context.Context, session int32, read Pieces, fro
 		}
 	}
 	c.segments = append(c.segments, s)
-	c.addDocuments(session, int(s.first), func(r *record) bool { return r.seq >= from && r.seq <= to && (aside || !r.aside) })
 	return nil
 }
 
@@ -129,7 +150,9 @@ func (c *Corpus) addColumns(session int32, b []byte, n int, authors []int32) boo
 		return false
 	}
 	for ; len(r.rest) > 0; r.rest = r.rest[size:] {
-		_ = c.meanings.AppendEncoded(r.rest[:size]) // the size is right
+		if c.meanings.AppendEncoded(r.rest[:size]) != nil {
+			return false
+		}
 	}
 	return true
 }
@@ -159,11 +182,11 @@ func (c *Corpus) documents(id int32) []uint32 {
 	if len(lists) == 0 {
 		return c.postings[id]
 	}
-	all := c.postings[id]
+	all := slices.Clone(c.postings[id]) // a later list may not be readable
 	for _, l := range lists {
 		documents, err := l.read(c.ctx)
 		if err != nil {
-			c.failed = err
+			c.failed = &SegmentError{l.in.session, err}
 			return nil
 		}
 		at, _ := slices.BinarySearch(all, l.in.first<<countBits)
@@ -180,7 +203,7 @@ func (l storedList) read(ctx context.Context) ([]uint32, error) {
 	if err != nil {
 		return nil, err
 	}
-	if l.offset+l.size > len(b) {
+	if l.offset > len(b) || l.size > len(b)-l.offset {
 		return nil, ErrDamaged
 	}
 	r, doc := reader{rest: b[l.offset : l.offset+l.size]}, uint32(0)
@@ -217,7 +240,9 @@ func (c *Corpus) learn(from, to string) {
 		i := sort.Search(len(s.dictionary), func(i int) bool { return s.dictionary[i].term > from })
 		for i = max(i-1, 0); i < len(s.dictionary) && s.dictionary[i].term < to; i++ {
 			if p := &s.dictionary[i]; !p.known && c.failed == nil {
-				c.failed = c.learnPiece(s, p)
+				if err := c.learnPiece(s, p); err != nil {
+					c.failed = &SegmentError{s.session, err}
+				}
 			}
 		}
 	}
@@ -235,7 +260,9 @@ func (c *Corpus) learnPiece(s *segment, p *dictionaryPiece) error {
 		if r.bad || term == "" {
 			return ErrDamaged
 		}
-		at.offset += at.size
+		if at.offset += at.size; at.offset < 0 {
+			return ErrDamaged
+		}
 		if begun && v&1 == 1 {
 			at.list, at.offset = at.list+1, 0
 		}

@@ -1,11 +1,14 @@
 package ranking
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -174,6 +177,93 @@ func TestSegments_Damaged(t *testing.T) {
 	}
 	if refused == 0 {
 		t.Error("no damaged piece was refused")
+	}
+}
+
+// TestSegments_DamagedNumbers reads pieces with numbers that no segment has: they are refused, without room for what they promise.
+func TestSegments_DamagedNumbers(t *testing.T) {
+	var whole Corpus
+	for i := range 40 {
+		whole.Add(Document{Seq: int64(i + 1), Text: fmt.Sprintf("bread%d bread", i)})
+	}
+	pieces, err := whole.EncodeSegment(t.Context())
+	testkit.Must(t, err)
+	dictionary := bytes.Clone(pieces[2])
+	_, term := binary.Uvarint(dictionary)
+	term += int(dictionary[0])
+	size := func(v uint64) []byte { // of the first list, the next one is behind it
+		_, n := binary.Uvarint(dictionary[term:])
+		return slices.Concat(binary.AppendUvarint(bytes.Clone(dictionary[:term]), v), dictionary[term+n:])
+	}
+	factor := bytes.Clone(pieces[1])
+	binary.LittleEndian.PutUint32(factor[len(factor)-whole.vectorBytes():], math.Float32bits(float32(math.Inf(1))))
+	_, docs := binary.Uvarint(pieces[0])
+	for name, damaged := range map[string][][]byte{
+		"documents":          {slices.Concat(binary.AppendUvarint(nil, maxDocs), pieces[0][docs:]), pieces[1], pieces[2], pieces[3]},
+		"size of a list":     {pieces[0], pieces[1], size(math.MaxUint64), pieces[3]},
+		"sum of sizes":       {pieces[0], pieces[1], size(math.MaxUint64 - 1), pieces[3]},
+		"factor of a vector": {pieces[0], factor, pieces[2], pieces[3]},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		var c Corpus
+		err := c.AddSegment(t.Context(), 0, func(_ context.Context, n int) ([]byte, error) {
+			if n >= len(damaged) {
+				return nil, ErrDamaged
+			}
+			return damaged[n], nil
+		}, 0, math.MaxInt64, true)
+		if err == nil {
+			_, err = c.Rank(t.Context(), Query{Text: "bread bread0 bread1 bread9", Limit: 5})
+		}
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, ErrDamaged) || after.TotalAlloc-before.TotalAlloc > 64<<20 {
+			t.Errorf("%s: %v, with %d bytes", name, err, after.TotalAlloc-before.TotalAlloc)
+		}
+	}
+}
+
+// TestSegments_FailingReads asks again after the lists of a second segment could not be read: nothing is lost.
+func TestSegments_FailingReads(t *testing.T) {
+	var all []Document
+	for i := range 9 { // the list of the word has room for more
+		all = append(all, Document{Seq: int64(i + 1), Text: fmt.Sprintf("bread%d bread", i)})
+	}
+	a, b := encode(t, add(&Corpus{}, all[:2])), encode(t, add(&Corpus{}, all[2:4]))
+	c, whole, failed := &Corpus{}, add(&Corpus{}, all), errors.New("no answer")
+	failing := true
+	testkit.Must(t, c.AddSegment(t.Context(), 0, a, 0, math.MaxInt64, true))
+	testkit.Must(t, c.AddSegment(t.Context(), 0, func(ctx context.Context, n int) ([]byte, error) {
+		if len(c.segments) == 2 && n >= c.segments[1].lists && failing {
+			return nil, failed
+		}
+		return b(ctx, n)
+	}, 0, math.MaxInt64, true))
+	add(c, all[4:])
+	q := Query{Text: "bread", Limit: 20}
+	if _, err := c.Rank(t.Context(), q); !errors.Is(err, failed) {
+		t.Fatal(err)
+	}
+	failing = false
+	if got, want := placesOf(c, rank(t, c, q)), placesOf(whole, rank(t, whole, q)); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestSegments_When asks for a time: messages that name one come first also if nothing else has read these words.
+func TestSegments_When(t *testing.T) {
+	var whole, c Corpus
+	for i := range 9_000 {
+		text := fmt.Sprintf("b%d k%d", i%100, i)
+		if i%700 == 7 {
+			text += " yesterday"
+		}
+		whole.Add(Document{Seq: int64(i + 1), Text: text})
+	}
+	testkit.Must(t, c.AddSegment(t.Context(), 0, encode(t, &whole), 0, math.MaxInt64, true))
+	q := Query{Text: "When was b7?", Limit: 20}
+	if got, want := placesOf(&c, rank(t, &c, q)), placesOf(&whole, rank(t, &whole, q)); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 

@@ -54,8 +54,8 @@ func pieceOf(stored string) (session, id string) {
 	return stored[:at-1], stored[at:][:idDigits]
 }
 
-// Prune deletes what belongs to sessions of a memory that no longer exist, and the pieces that no list has: a process left them that died
-// meanwhile.
+// Prune deletes what belongs to sessions of a memory that no longer exist or are others by now, and the pieces that no list has: a process
+// left them that died meanwhile.
 func Prune(ctx context.Context, s store.Store, memory string, now time.Time) error {
 	var key store.Key
 	var exists bool
@@ -80,20 +80,26 @@ func Prune(ctx context.Context, s store.Store, memory string, now time.Time) err
 	return err
 }
 
-// read returns whether a session exists and the segments of its list.
+// read returns whether a session exists that the stored list covers, if there is one, and the segments of this list.
 func read(ctx context.Context, s store.Store, key store.Key) (exists bool, listed map[string]bool, err error) {
-	head, err := s.Head(ctx, key)
+	stored, err := s.Head(ctx, listKey(key))
+	if isCorrupt(err) {
+		return false, nil, nil
+	}
+	if err != nil {
+		return false, nil, err
+	}
+	head, err := s.Head(ctx, key) // not before the list, which would be the newer one
 	if err != nil || head.Version == 0 {
 		return false, nil, err
 	}
-	stored, err := s.Head(ctx, listKey(key))
-	if err != nil {
-		return true, nil, err
+	var x Index
+	readable := json.Unmarshal(stored.Values[valueName], &x.list) == nil
+	if stored.Version != 0 && (!readable || !x.covers(head)) {
+		return false, nil, nil
 	}
-	var l list
-	_ = json.Unmarshal(stored.Values[valueName], &l) // a list that cannot be read is deleted when it is opened
 	listed = map[string]bool{}
-	for _, p := range l.Segments {
+	for _, p := range x.list.Segments {
 		listed[p.ID] = true
 	}
 	return true, listed, nil

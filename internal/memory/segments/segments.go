@@ -92,18 +92,25 @@ func Open(ctx context.Context, s store.Store, key store.Key, head store.Head) (*
 		return empty, nil
 	}
 	stored, err := s.Head(ctx, listKey(key))
+	if isCorrupt(err) {
+		_ = Delete(ctx, s, key) // what may only be read is not used either
+		return empty, nil
+	}
 	if err != nil || stored.Version == 0 {
 		return empty, err
 	}
 	x := &Index{store: s, key: key, version: stored.Version}
-	readable := json.Unmarshal(stored.Values[valueName], &x.list) == nil
+	readable := json.Unmarshal(stored.Values[valueName], &x.list) == nil && x.list.isValid()
 	if readable && x.covers(head) {
 		return x, nil
 	}
 	if head, err = s.Head(ctx, key); err != nil || readable && x.covers(head) { // the index is newer than the head
 		return empty, err
 	}
-	return empty, x.Discard(ctx)
+	if isSealed := !readable && len(stored.Values) > 1; !isSealed { // else the store is encrypted, and so are the messages, for which there is no key
+		_ = x.Discard(ctx) // see above
+	}
+	return empty, nil
 }
 
 // Discard deletes the stored index, if no other process has changed it.
@@ -120,11 +127,33 @@ func (x *Index) Discard(ctx context.Context) error {
 	return deletePieces(ctx, x.store, x.key, func(string) bool { return true })
 }
 
+// isValid reports whether a list may be one that this package wrote: segments follow each other, and do not have more than their messages.
+func (l *list) isValid() bool {
+	to := int64(0)
+	for _, p := range l.Segments {
+		if p.From != to+1 || p.To < p.From || p.Docs < 0 || int64(p.Docs) > p.messages()*ranking.MaxPassages {
+			return false
+		}
+		to = p.To
+	}
+	return true
+}
+
 // covers reports whether the index is one of a session that has a head.
 func (x *Index) covers(head store.Head) bool {
 	l := &x.list
 	return head.Version >= l.Generation && head.Version-l.Generation < maxGeneration && l.Form == ranking.SegmentForm &&
 		l.Edited == head.State.Edited && l.Deleted == head.State.Deleted && x.To() <= head.State.Last
+}
+
+// Returned reports whether messages are in a session that were deleted before: their deletion was rewound.
+func Returned(deleted string, now store.State) bool {
+	if deleted == "" || deleted == now.Deleted {
+		return false
+	}
+	before, _ := store.ParseRanges(deleted) // checked when the session was read
+	still, _ := store.ParseRanges(now.Deleted)
+	return len(before.Except(still)) > 0
 }
 
 // To returns the position of the last message that the index has, 0 for none.
@@ -164,6 +193,9 @@ func (x *Index) pieces(p part) ranking.Pieces {
 			return nil, ranking.ErrDamaged
 		}
 		head, err := x.store.Head(ctx, pieceKey(x.key, p.ID, number))
+		if isCorrupt(err) {
+			return nil, fmt.Errorf("%w: %w", ranking.ErrDamaged, err)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -194,6 +226,12 @@ func join(values map[string][]byte) []byte {
 
 // IsUnusable reports whether an error is one of the stored index: it is to be opened again, or discarded.
 func IsUnusable(err error) bool { return errors.Is(err, ErrGone) || errors.Is(err, ranking.ErrDamaged) }
+
+// isCorrupt reports whether an error is one of what is stored, such as a modified value of an encrypted store.
+func isCorrupt(err error) bool {
+	failed, ok := errors.AsType[*store.Error](err)
+	return ok && failed.Problem == store.Corrupt
+}
 
 // newID returns the id of a segment.
 func newID() string { return fmt.Sprintf("%0*x", idDigits, rand.Uint64()) }
