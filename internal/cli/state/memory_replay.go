@@ -164,6 +164,12 @@ func newImport(s *cli.Streams) *cobra.Command {
 	from := cli.NewEnumFlag(append([]string{"auto"}, transcript.Formats()...)...)
 	f.Var(from, "from-format", "format of the file: auto detects it")
 	skip := f.Bool("skip-existing", false, "leave sessions alone that exist already, for example to continue an import")
+	r.check(func() error {
+		if r.User != "" && r.Session == "" {
+			return terminal.Usagef("--user needs --session: without it, sessions have the ids and users of the file")
+		}
+		return nil
+	})
 	return r.do(func(ctx context.Context, app *runtime.App) error {
 		m, err := r.Open(app)
 		if err != nil {
@@ -176,7 +182,8 @@ func newImport(s *cli.Streams) *cobra.Command {
 		defer func() { _ = in.Close() }() // only read
 		file := transfer.File{In: in, Name: name, Options: transcript.Options{SkipExisting: *skip}}
 		if r.Session != "" {
-			file.Session = &r.Session
+			stored := r.Stored(r.Session)
+			file.Session = &stored
 		}
 		if from.Value != "auto" {
 			file.Format = transcript.Format(from.Value)
