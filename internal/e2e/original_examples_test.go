@@ -124,7 +124,7 @@ func originalInput(t *testing.T, f *spec.Flow, v *spec.Variable) any {
 		"file_path":    "examples/data_processing/sample_documents.jsonl",
 		"json_string":  `{"name":"Lamp","price":19.5}`,
 		"output_file":  "report.jsonl",
-		"output_path":  "results.jsonl",
+		"output_path":  "results.parquet",
 		"person_data":  map[string]any{"name": "Ann", "age": 30},
 		"product_list": `{"products":[{"price":50},{"price":150}]}`,
 		"topics_json":  `{"topics":["tea","salt"]}`,
