@@ -23,78 +23,67 @@ import (
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
-// turns returns the live texts of a session in one memory.
-func (s *server) turns(t testing.TB, caller, path, of string) (all []string) {
-	t.Helper()
-	for _, m := range get[page](t, s, caller, "GET "+path+"/messages?memory="+of, "", 200).Messages {
-		if m.Status != "replaced" && m.Role == "user" {
-			all = append(all, m.Parts[0]["text"].(string))
-		}
-	}
-	return all
-}
-
 // TestSessions_Branch checks that all memories of a session follow, though they
 // count turns separately.
 func TestSessions_Branch(t *testing.T) {
 	forked := ""
-	s := newServer(t, memory.NewInProcess(), func(o *sessions.Options) {
+	s := sessionstest.New(t, memory.NewInProcess(), func(o *sessions.Options) {
 		o.OnFork = func(_ context.Context, from, to string) error { forked = from + " " + to; return nil }
 	})
-	defer func() { testkit.Must(t, s.app.Close(context.Background())) }()
-	s.say(t, "ada", "s", "q1")
-	testkit.Must(t, s.app.Memory("notes").Append(t.Context(), "ada/s", chat.Text(chat.User, "a note")))
+	defer func() { testkit.Must(t, s.App.Close(context.Background())) }()
+	s.Say(t, "ada", "s", "q1")
+	testkit.Must(t, s.App.Memory("notes").Append(t.Context(), "ada/s", chat.Text(chat.User, "a note")))
 	for n := 2; n <= 4; n++ {
-		s.say(t, "ada", "s", fmt.Sprint("q", n))
+		s.Say(t, "ada", "s", fmt.Sprint("q", n))
 	}
-	made := get[one](t, s, "ada", "POST /sessions/s/fork", `{"turn": 2, "id": "copy"}`, 201)
+	made := sessionstest.Get[one](t, s, "ada", "POST /sessions/s/fork", `{"turn": 2, "id": "copy"}`, 201)
 	if made.ID != "copy" || made.Title != "q1" || made.Flow != "chat" || forked != "ada/s ada/copy" {
 		t.Errorf("made %+v, %s", made, forked)
 	}
-	if d := cmp.Diff([]string{"q1", "q2"}, s.turns(t, "ada", "/sessions/copy", "talk")); d != "" {
+	if d := cmp.Diff([]string{"q1", "q2"}, s.Turns(t, "ada", "/sessions/copy", "talk")); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]string{"q1", "a note", "q2"}, s.turns(t, "ada", "/sessions/copy", "notes")); d != "" {
+	if d := cmp.Diff([]string{"q1", "a note", "q2"}, s.Turns(t, "ada", "/sessions/copy", "notes")); d != "" {
 		t.Error(d)
 	}
-	whole := get[one](t, s, "ada", "POST /sessions/s/fork", `{"turn": 0}`, 201)
-	if d := cmp.Diff([]string{"q1", "q2", "q3", "q4"}, s.turns(t, "ada", "/sessions/"+whole.ID, "talk")); d != "" {
+	whole := sessionstest.Get[one](t, s, "ada", "POST /sessions/s/fork", `{"turn": 0}`, 201)
+	if d := cmp.Diff([]string{"q1", "q2", "q3", "q4"}, s.Turns(t, "ada", "/sessions/"+whole.ID, "talk")); d != "" {
 		t.Error(d)
 	}
-	rewound := get[one](t, s, "ada", "POST /sessions/s/rewind", `{"turn": 3}`, 200)
+	rewound := sessionstest.Get[one](t, s, "ada", "POST /sessions/s/rewind", `{"turn": 3}`, 200)
 	if rewound.Memories[0].InWindow != 4 || rewound.Memories[0].Messages != 8 {
 		t.Errorf("got %+v", rewound)
 	}
 	for of, want := range map[string][]string{"talk": {"q1", "q2"}, "notes": {"q1", "a note", "q2"}} {
-		if d := cmp.Diff(want, s.turns(t, "ada", "/sessions/s", of)); d != "" {
+		if d := cmp.Diff(want, s.Turns(t, "ada", "/sessions/s", of)); d != "" {
 			t.Errorf("%s: %s", of, d)
 		}
 	}
-	if l := get[listed](t, s, "ada", "GET /sessions", "", 200); len(l.Sessions) != 3 {
+	if l := sessionstest.Get[listed](t, s, "ada", "GET /sessions", "", 200); len(l.Sessions) != 3 {
 		t.Errorf("listed %v", l.ids())
 	}
 }
 
 func TestSessions_Transfer(t *testing.T) {
-	s := newServer(t, memory.NewInProcess())
-	defer func() { testkit.Must(t, s.app.Close(context.Background())) }()
+	s := sessionstest.New(t, memory.NewInProcess())
+	defer func() { testkit.Must(t, s.App.Close(context.Background())) }()
 	for n := range 3 {
-		s.say(t, "ada", "s", fmt.Sprint("q", n))
+		s.Say(t, "ada", "s", fmt.Sprint("q", n))
 	}
 	w := httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequestWithContext(as("ada"), "GET", "/sessions/s/export", nil))
+	s.ServeHTTP(w, httptest.NewRequestWithContext(sessionstest.As("ada"), "GET", "/sessions/s/export", nil))
 	lines := w.Body.String()
 	if w.Code != 200 || w.Header().Get("Content-Type") != "application/jsonl" || w.Header().Get("Content-Disposition") != "attachment; filename=session-s.jsonl" || strings.Count(lines, "\n") != 7 {
 		t.Errorf("got %d, %v, %s", w.Code, w.Header(), lines)
 	}
-	made := get[one](t, s, "bob", "POST /sessions/import?id=mine&flow=chat", lines, 201)
+	made := sessionstest.Get[one](t, s, "bob", "POST /sessions/import?id=mine&flow=chat", lines, 201)
 	if made.ID != "mine" || made.Title != "q0" || made.Flow != "chat" || len(made.Memories) != 1 || made.Memories[0].Messages != 6 {
 		t.Errorf("got %+v", made)
 	}
-	if again := s.must(t, "bob", "GET /sessions/mine/export?memory=talk", "", 200); again != lines {
+	if again := s.Must(t, "bob", "GET /sessions/mine/export?memory=talk", "", 200); again != lines {
 		t.Errorf("exported again: %s", again)
 	}
-	if got := get[one](t, s, "ada", "POST /sessions/import?flow=aside", `{"role":"user","content":"bare"}`, 201); got.Title != "bare" || got.Memories[0].ID != "other" {
+	if got := sessionstest.Get[one](t, s, "ada", "POST /sessions/import?flow=aside", `{"role":"user","content":"bare"}`, 201); got.Title != "bare" || got.Memories[0].ID != "other" {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -102,7 +91,7 @@ func TestSessions_Transfer(t *testing.T) {
 // TestSessions_Test makes a test of a session, of its owner only, where the server makes tests.
 func TestSessions_Test(t *testing.T) {
 	asked := ""
-	s := newServer(t, memory.NewInProcess(), func(o *sessions.Options) {
+	s := sessionstest.New(t, memory.NewInProcess(), func(o *sessions.Options) {
 		o.Test = func(_ context.Context, _ sessions.App, memory, session string, turn int64) (string, error) {
 			if asked = fmt.Sprint(memory, " ", session, " ", turn); turn > 1 {
 				return "", errors.New("the conversation has no turn 2")
@@ -110,33 +99,33 @@ func TestSessions_Test(t *testing.T) {
 			return "tests: []\n", nil
 		}
 	})
-	defer func() { testkit.Must(t, s.app.Close(context.Background())) }()
-	s.say(t, "ada", "s", "q")
-	if text := s.must(t, "ada", "GET /sessions/s/test?turn=1", "", 200); text != "tests: []\n" || !strings.HasPrefix(asked, "talk ") || !strings.HasSuffix(asked, "s 1") {
+	defer func() { testkit.Must(t, s.App.Close(context.Background())) }()
+	s.Say(t, "ada", "s", "q")
+	if text := s.Must(t, "ada", "GET /sessions/s/test?turn=1", "", 200); text != "tests: []\n" || !strings.HasPrefix(asked, "talk ") || !strings.HasSuffix(asked, "s 1") {
 		t.Errorf("%q, asked for %s", text, asked)
 	}
 	asked = ""
-	if s.must(t, "bob", "GET /sessions/s/test", "", 404); asked != "" {
+	if s.Must(t, "bob", "GET /sessions/s/test", "", 404); asked != "" {
 		t.Errorf("a session of another caller: asked for %s", asked)
 	}
-	if text := s.must(t, "ada", "GET /sessions/s/test?turn=2", "", 409); !strings.Contains(text, "has no turn 2") {
+	if text := s.Must(t, "ada", "GET /sessions/s/test?turn=2", "", 409); !strings.Contains(text, "has no turn 2") {
 		t.Error(text)
 	}
-	s.must(t, "ada", "GET /sessions/s/test?turn=x", "", 400)
-	none := newServer(t, memory.NewInProcess())
-	defer func() { testkit.Must(t, none.app.Close(context.Background())) }()
-	none.say(t, "ada", "s", "q")
-	if text := none.must(t, "ada", "GET /sessions/s/test", "", 404); !strings.Contains(text, "no_tests") {
+	s.Must(t, "ada", "GET /sessions/s/test?turn=x", "", 400)
+	none := sessionstest.New(t, memory.NewInProcess())
+	defer func() { testkit.Must(t, none.App.Close(context.Background())) }()
+	none.Say(t, "ada", "s", "q")
+	if text := none.Must(t, "ada", "GET /sessions/s/test", "", 404); !strings.Contains(text, "no_tests") {
 		t.Error(text)
 	}
 }
 
 func TestSessions_Context(t *testing.T) {
-	s := newServer(t, memory.NewInProcess())
-	defer func() { testkit.Must(t, s.app.Close(context.Background())) }()
-	testkit.Must(t, s.app.Memory("talk").Append(t.Context(), "s", chat.Text(chat.System, "be brief"), chat.Text(chat.User, "q")))
+	s := sessionstest.New(t, memory.NewInProcess())
+	defer func() { testkit.Must(t, s.App.Close(context.Background())) }()
+	testkit.Must(t, s.App.Memory("talk").Append(t.Context(), "s", chat.Text(chat.System, "be brief"), chat.Text(chat.User, "q")))
 	for range 2 {
-		testkit.Must(t, s.app.Memory("talk").Turn(t.Context(), "s", func(turn *memory.Turn) error {
+		testkit.Must(t, s.App.Memory("talk").Turn(t.Context(), "s", func(turn *memory.Turn) error {
 			testkit.Must(t, turn.Add(chat.Text(chat.User, "q")))
 			_, err := turn.Fit(memory.Budget{Model: "small", ContextWindow: 8000})
 			testkit.Must(t, turn.Add(chat.Text(chat.Assistant, "a")))
@@ -147,7 +136,7 @@ func TestSessions_Context(t *testing.T) {
 		Kind, Role, Text string
 		Tokens, Units    int
 	}
-	got := get[struct {
+	got := sessionstest.Get[struct {
 		Memory, Unit, Model string
 		Used, Limit         int
 		ContextWindow       int `json:"context_window"`
@@ -172,11 +161,11 @@ func TestSessions_Context(t *testing.T) {
 
 // TestSessions_Problems checks status, code and field of each error.
 func TestSessions_Problems(t *testing.T) {
-	s := newServer(t, memory.NewInProcess(), func(o *sessions.Options) { o.Wait, o.Import = time.Second, 200 })
-	defer func() { testkit.Must(t, s.app.Close(context.Background())) }()
-	s.say(t, "ada", "s", "q")
-	s.say(t, "ada", "t", "q")
-	testkit.Must(t, s.Record(as("ada"), "chat", "ada/empty", ""))
+	s := sessionstest.New(t, memory.NewInProcess(), func(o *sessions.Options) { o.Wait, o.Import = time.Second, 200 })
+	defer func() { testkit.Must(t, s.App.Close(context.Background())) }()
+	s.Say(t, "ada", "s", "q")
+	s.Say(t, "ada", "t", "q")
+	testkit.Must(t, s.Record(sessionstest.As("ada"), "chat", "ada/empty", ""))
 	for _, c := range []struct {
 		request, body string
 		status        int
@@ -248,7 +237,7 @@ func TestSessions_Problems(t *testing.T) {
 		{"POST /sessions/import?flow=chat", `{"role":"tool","content":"q"}`, 422, "invalid_value", "line 1"},
 		{"POST /sessions/import?flow=chat", `{"role":"user","content":"` + strings.Repeat("x", 300) + `"}`, 413, "body_too_large", ""},
 	} {
-		p := get[struct {
+		p := sessionstest.Get[struct {
 			Status              int
 			Code, Title, Detail string
 			Errors              []struct{ Pointer, Detail string }
@@ -261,29 +250,29 @@ func TestSessions_Problems(t *testing.T) {
 			t.Errorf("%s: got %+v", c.request, p)
 		}
 	}
-	turn, err := s.app.Memory("talk").Begin(t.Context(), "ada/s")
+	turn, err := s.App.Memory("talk").Begin(t.Context(), "ada/s")
 	testkit.Must(t, err)
 	for _, request := range []string{"POST /sessions/s/rewind", "DELETE /sessions/s"} {
-		if text := s.must(t, "ada", request, `{"turn":1}`, 409); !strings.Contains(text, "session_busy") {
+		if text := s.Must(t, "ada", request, `{"turn":1}`, 409); !strings.Contains(text, "session_busy") {
 			t.Errorf("%s during a turn: %s", request, text)
 		}
 	}
 	testkit.Must(t, turn.Abort(t.Context(), nil))
-	if l := get[listed](t, s, "ada", "GET /sessions", "", 200); len(l.Sessions) != 3 {
+	if l := sessionstest.Get[listed](t, s, "ada", "GET /sessions", "", 200); len(l.Sessions) != 3 {
 		t.Errorf("errors made sessions: %v", l.ids())
 	}
-	if s.log.Len() > 0 {
-		t.Errorf("logged: %s", s.log.String())
+	if s.Log.Len() > 0 {
+		t.Errorf("logged: %s", s.Log.String())
 	}
 }
 
 // TestSessions_StoreFails checks that a failure is logged, and that the response has none of its text.
 func TestSessions_StoreFails(t *testing.T) {
-	s := newServer(t, brokenStore{memory.NewInProcess()})
-	defer func() { testkit.Must(t, s.app.Close(context.Background())) }()
-	text := s.must(t, "ada", "GET /sessions/s", "", 503)
-	if strings.Contains(text, "secret") || !strings.Contains(text, "store_unavailable") || !strings.Contains(s.log.String(), "secret-host") {
-		t.Errorf("got %s, logged %s", text, s.log.String())
+	s := sessionstest.New(t, brokenStore{memory.NewInProcess()})
+	defer func() { testkit.Must(t, s.App.Close(context.Background())) }()
+	text := s.Must(t, "ada", "GET /sessions/s", "", 503)
+	if strings.Contains(text, "secret") || !strings.Contains(text, "store_unavailable") || !strings.Contains(s.Log.String(), "secret-host") {
+		t.Errorf("got %s, logged %s", text, s.Log.String())
 	}
 }
 
@@ -298,16 +287,16 @@ func (brokenStore) Head(context.Context, memory.Key) (memory.Head, error) {
 // the other, and the responses do not depend on what the other has.
 func TestSessions_Isolation(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		shared := newServer(t, memory.NewInProcess())
-		alone := map[string]*server{}
+		shared := sessionstest.New(t, memory.NewInProcess())
+		alone := map[string]*sessionstest.Server{}
 		callers := []string{"a", "a/b", "a%2Fb"}
 		for _, c := range callers {
-			alone[c] = newServer(t, memory.NewInProcess())
+			alone[c] = sessionstest.New(t, memory.NewInProcess())
 		}
 		defer func() {
-			testkit.Must(t, shared.app.Close(context.Background()))
+			testkit.Must(t, shared.App.Close(context.Background()))
 			for _, s := range alone {
-				testkit.Must(t, s.app.Close(context.Background()))
+				testkit.Must(t, s.App.Close(context.Background()))
 			}
 		}()
 		ids := []string{"s", "b/s", "b%2Fs", "/s"}
@@ -315,10 +304,10 @@ func TestSessions_Isolation(t *testing.T) {
 			caller := rapid.SampledFrom(callers).Draw(r, "caller")
 			id := rapid.SampledFrom(ids).Draw(r, "id")
 			path := "/sessions/" + strings.NewReplacer("%", "%25", "/", "%2F").Replace(id)
-			both := []*server{shared, alone[caller]}
+			both := []*sessionstest.Server{shared, alone[caller]}
 			if rapid.IntRange(0, 2).Draw(r, "speak") == 0 {
 				for _, s := range both {
-					s.say(t, caller, id, fmt.Sprint(caller, " question ", n))
+					s.Say(t, caller, id, fmt.Sprint(caller, " question ", n))
 				}
 				continue
 			}
@@ -329,8 +318,8 @@ func TestSessions_Isolation(t *testing.T) {
 			if sub == "list" {
 				path = "/sessions"
 			}
-			status, got := shared.call(caller, method, path, body)
-			wantStatus, want := alone[caller].call(caller, method, path, body)
+			status, got := shared.Call(caller, method, path, body)
+			wantStatus, want := alone[caller].Call(caller, method, path, body)
 			if status != wantStatus || masked(got) != masked(want) {
 				r.Fatalf("%s %s of %s: %d %s\nalone: %d %s", method, path, caller, status, got, wantStatus, want)
 			}
@@ -361,18 +350,18 @@ func masked(text string) string {
 
 // TestSessions_Running checks that no turn is undone while a run may add to it.
 func TestSessions_Running(t *testing.T) {
-	s := newServer(t, memory.NewInProcess(), func(o *sessions.Options) {
+	s := sessionstest.New(t, memory.NewInProcess(), func(o *sessions.Options) {
 		o.Wait = time.Millisecond
 		o.Running = func(context.Context, string) (string, bool, error) { return "run_1", true, nil }
 	})
-	defer func() { testkit.Must(t, s.app.Close(context.Background())) }()
-	s.say(t, "ada", "s", "q")
+	defer func() { testkit.Must(t, s.App.Close(context.Background())) }()
+	s.Say(t, "ada", "s", "q")
 	for _, request := range []string{"POST /sessions/s/rewind", "DELETE /sessions/s"} {
-		if text := s.must(t, "ada", request, `{"turn":1}`, 409); !strings.Contains(text, "session_busy") {
+		if text := s.Must(t, "ada", request, `{"turn":1}`, 409); !strings.Contains(text, "session_busy") {
 			t.Errorf("%s during a run: %s", request, text)
 		}
 	}
-	s.must(t, "ada", "POST /sessions/s/fork", `{"turn":1}`, 201)
+	s.Must(t, "ada", "POST /sessions/s/fork", `{"turn":1}`, 201)
 }
 
 // TestSessions_RewindAfterRun checks that the turn of a run that was active when the request
@@ -380,36 +369,36 @@ func TestSessions_Running(t *testing.T) {
 func TestSessions_RewindAfterRun(t *testing.T) {
 	for _, body := range []string{`{"keep":1}`, `{"turn":2}`} {
 		calls := 0
-		var s *server
-		s = newServer(t, memory.NewInProcess(), func(o *sessions.Options) {
+		var s *sessionstest.Server
+		s = sessionstest.New(t, memory.NewInProcess(), func(o *sessions.Options) {
 			o.Running = func(context.Context, string) (string, bool, error) {
 				if calls++; calls > 1 {
 					return "", false, nil
 				}
-				s.say(t, "ada", "s", "during")
+				s.Say(t, "ada", "s", "during")
 				return "run_1", true, nil
 			}
 		})
-		s.say(t, "ada", "s", "first")
+		s.Say(t, "ada", "s", "first")
 		if body == `{"turn":2}` {
-			s.say(t, "ada", "s", "second")
+			s.Say(t, "ada", "s", "second")
 		}
-		s.must(t, "ada", "POST /sessions/s/rewind", body, 200)
-		for _, m := range get[one](t, s, "ada", "GET /sessions/s", "", 200).Memories {
+		s.Must(t, "ada", "POST /sessions/s/rewind", body, 200)
+		for _, m := range sessionstest.Get[one](t, s, "ada", "GET /sessions/s", "", 200).Memories {
 			if m.InWindow != 2 {
 				t.Errorf("%s: memory %s has %d messages in its window", body, m.ID, m.InWindow)
 			}
 		}
-		testkit.Must(t, s.app.Close(context.Background()))
+		testkit.Must(t, s.App.Close(context.Background()))
 	}
 }
 
 // TestSessions_MediaType checks that a page of another site cannot send a body
 // without the browser's permission.
 func TestSessions_MediaType(t *testing.T) {
-	s := newServer(t, memory.NewInProcess())
-	defer func() { testkit.Must(t, s.app.Close(context.Background())) }()
-	s.say(t, "ada", "s", "q")
+	s := sessionstest.New(t, memory.NewInProcess())
+	defer func() { testkit.Must(t, s.App.Close(context.Background())) }()
+	s.Say(t, "ada", "s", "q")
 	for request, types := range map[string]map[string]int{
 		"POST /sessions/s/fork":             {"text/plain": 415, "application/json; charset=utf-8": 201, "": 201},
 		"POST /sessions/import?flow=chat":   {"text/plain": 415, "multipart/form-data": 415, "application/x-ndjson": 422},
@@ -418,7 +407,7 @@ func TestSessions_MediaType(t *testing.T) {
 	} {
 		for kind, want := range types {
 			method, path, _ := strings.Cut(request, " ")
-			r := httptest.NewRequestWithContext(as("ada"), method, path, strings.NewReader(`{"turn":1}`))
+			r := httptest.NewRequestWithContext(sessionstest.As("ada"), method, path, strings.NewReader(`{"turn":1}`))
 			r.Header.Set("Content-Type", kind)
 			w := httptest.NewRecorder()
 			if s.ServeHTTP(w, r); w.Code != want {

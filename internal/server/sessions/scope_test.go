@@ -8,6 +8,7 @@ import (
 	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/server/sessions"
+	"github.com/qtype-dev/qtype/internal/server/sessions/sessionstest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/spec/chat"
@@ -37,12 +38,12 @@ func TestSessions_Shared(t *testing.T) {
 	app, err := qtype.Open(t.Context(), testkit.WriteFile(t, "scoped.qtype.yaml", scopedDocument), qtype.WithStore(store))
 	testkit.Must(t, err)
 	defer func() { testkit.Must(t, app.Close(context.Background())) }()
-	s := newServer(t, store, func(o *sessions.Options) { o.App = func() sessions.App { return app } })
-	defer func() { testkit.Must(t, s.app.Close(context.Background())) }()
+	s := sessionstest.New(t, store, func(o *sessions.Options) { o.App = func() sessions.App { return app } })
+	defer func() { testkit.Must(t, s.App.Close(context.Background())) }()
 	put := func(session string) {
 		t.Helper()
 		stored := access.Principal{Name: "ada"}.StoredSession(session)
-		testkit.Must(t, s.Record(as("ada"), "chat", stored, session))
+		testkit.Must(t, s.Record(sessionstest.As("ada"), "chat", stored, session))
 		for _, id := range []string{"talk", "diary", "board"} {
 			testkit.Must(t, app.Memory(id).Append(t.Context(), stored, chat.Text(chat.User, "hi from "+session)))
 		}
@@ -58,20 +59,20 @@ func TestSessions_Shared(t *testing.T) {
 	}
 	put("s1")
 	put("s2")
-	if code, body := s.call("ada", "GET", "/sessions/unknown", ""); code != 404 {
+	if code, body := s.Call("ada", "GET", "/sessions/unknown", ""); code != 404 {
 		t.Errorf("a session that does not exist, of a user with a shared conversation: %d %s", code, body)
 	}
-	if code, body := s.call("bob", "GET", "/sessions/s1/messages?memory=board", ""); code != 404 {
+	if code, body := s.Call("bob", "GET", "/sessions/s1/messages?memory=board", ""); code != 404 {
 		t.Errorf("the session of another user: %d %s", code, body)
 	}
-	if body := s.must(t, "ada", "GET /sessions/s1/messages?memory=diary", "", 200); !strings.Contains(body, "hi from s2") {
+	if body := s.Must(t, "ada", "GET /sessions/s1/messages?memory=diary", "", 200); !strings.Contains(body, "hi from s2") {
 		t.Errorf("the shared conversation is %s", body)
 	}
-	s.must(t, "ada", "POST /sessions/s1/fork", `{"turn": 0, "id": "s3"}`, 201)
-	s.must(t, "ada", "PATCH /sessions/s1/messages/1?memory=board", `{"text": "changed"}`, 403)
-	s.must(t, "ada", "PATCH /sessions/s1/messages/1?memory=diary", `{"text": "changed"}`, 200)
-	s.must(t, "ada", "POST /sessions/s2/rewind", `{"turn": 1}`, 200)
-	s.must(t, "ada", "DELETE /sessions/s1", "", 204)
+	s.Must(t, "ada", "POST /sessions/s1/fork", `{"turn": 0, "id": "s3"}`, 201)
+	s.Must(t, "ada", "PATCH /sessions/s1/messages/1?memory=board", `{"text": "changed"}`, 403)
+	s.Must(t, "ada", "PATCH /sessions/s1/messages/1?memory=diary", `{"text": "changed"}`, 200)
+	s.Must(t, "ada", "POST /sessions/s2/rewind", `{"turn": 1}`, 200)
+	s.Must(t, "ada", "DELETE /sessions/s1", "", 204)
 	for _, test := range [][3]string{
 		{"talk", "ada/s1", ""}, {"talk", "ada/s2", ""}, {"talk", "ada/s3", "hi from s1"},
 		{"diary", "ada/s1", "changed, hi from s2"}, {"board", "bob/x", "hi from s1, hi from s2"},

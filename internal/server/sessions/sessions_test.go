@@ -1,12 +1,8 @@
 package sessions_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"log/slog"
-	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,107 +11,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/qtype-dev/qtype"
 	"github.com/qtype-dev/qtype/internal/appstate"
 	"github.com/qtype-dev/qtype/internal/memory/sqlite"
-	"github.com/qtype-dev/qtype/internal/server/access"
 	"github.com/qtype-dev/qtype/internal/server/sessions"
+	"github.com/qtype-dev/qtype/internal/server/sessions/sessionstest"
 	"github.com/qtype-dev/qtype/internal/testkit"
 	"github.com/qtype-dev/qtype/memory"
 	"github.com/qtype-dev/qtype/memory/store"
-	"github.com/qtype-dev/qtype/runtime"
 	"github.com/qtype-dev/qtype/spec/chat"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-const document = `id: shop
-models: [{type: Model, id: echo, provider: mock, model_id: echo}]
-memories:
-  - {id: talk, policy: message_window, max_messages: 4}
-  - {id: notes, policy: unbounded}
-  - {id: other, policy: unbounded, ttl: 24h}
-flows:
-  - id: chat
-    interface: {type: Conversational}
-    variables: [{id: message, type: ChatMessage}, {id: answer, type: ChatMessage}, {id: note, type: ChatMessage}]
-    inputs: [message]
-    outputs: [answer]
-    steps:
-      - {type: LLMInference, id: reply, model: echo, memory: talk, inputs: [message], outputs: [answer]}
-      - {type: LLMInference, id: keep, model: echo, memory: notes, inputs: [answer], outputs: [note]}
-  - id: aside
-    interface: {type: Conversational}
-    variables: [{id: message, type: ChatMessage}, {id: answer, type: ChatMessage}]
-    inputs: [message]
-    outputs: [answer]
-    steps: [{type: LLMInference, id: aside_reply, model: echo, memory: other, inputs: [message], outputs: [answer]}]
-`
-
-// server is a Service with its application.
-type server struct {
-	*sessions.Service
-	app   *runtime.App
-	store memory.Store
-	clock time.Time
-	log   bytes.Buffer
-}
-
-func newServer(t testing.TB, store memory.Store, change ...func(*sessions.Options)) *server {
-	t.Helper()
-	app, err := qtype.Open(t.Context(), testkit.WriteFile(t, "app.qtype.yaml", document), qtype.WithStore(store))
-	testkit.Must(t, err)
-	s := &server{app: app, store: store, clock: time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)}
-	o := sessions.Options{App: func() sessions.App { return app }, State: app.State, Log: slog.New(slog.NewTextHandler(&s.log, nil)),
-		Now: func() time.Time { s.clock = s.clock.Add(time.Second); return s.clock }}
-	for _, c := range change {
-		c(&o)
-	}
-	s.Service = sessions.New(o)
-	return s
-}
-
-func as(name string) context.Context {
-	return access.WithPrincipal(context.Background(), access.Principal{Name: name})
-}
-
-// call makes a request and returns status and body.
-func (s *server) call(caller, method, path, body string) (int, string) {
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequestWithContext(as(caller), method, path, strings.NewReader(body)))
-	return w.Code, w.Body.String()
-}
-
-// must is call for a response with a status.
-func (s *server) must(t testing.TB, caller, request, body string, status int) string {
-	t.Helper()
-	method, path, _ := strings.Cut(request, " ")
-	code, text := s.call(caller, method, path, body)
-	if code != status {
-		t.Fatalf("%s of %s: got %d %s\n%s", request, caller, code, text, s.log.String())
-	}
-	return text
-}
-
-// get is must for a JSON value.
-func get[T any](t testing.TB, s *server, caller, request, body string, status int) T {
-	t.Helper()
-	var out T
-	testkit.Must(t, json.Unmarshal([]byte(s.must(t, caller, request, body, status)), &out))
-	return out
-}
-
-// say adds a turn of the flow chat, as a run does.
-func (s *server) say(t testing.TB, caller, id, question string) {
-	t.Helper()
-	stored := access.Principal{Name: caller}.StoredSession(id)
-	testkit.Must(t, s.Record(as(caller), "chat", stored, question))
-	for _, m := range []string{"talk", "notes"} {
-		testkit.Must(t, s.app.Memory(m).Turn(as(caller), stored, func(turn *memory.Turn) error {
-			return turn.Add(chat.Text(chat.User, question), chat.Text(chat.Assistant, "re: "+question))
-		}))
-	}
-}
 
 type listed struct {
 	Sessions []struct {
@@ -164,15 +70,15 @@ func (p page) texts() (all []string) {
 }
 
 func TestSessions_List(t *testing.T) {
-	s := newServer(t, memory.NewInProcess())
-	defer func() { testkit.Must(t, s.app.Close(context.Background())) }()
+	s := sessionstest.New(t, memory.NewInProcess())
+	defer func() { testkit.Must(t, s.App.Close(context.Background())) }()
 	for n := range 5 {
-		s.say(t, "ada", fmt.Sprint("s", n), fmt.Sprintf("Question\n number %d", n))
+		s.Say(t, "ada", fmt.Sprint("s", n), fmt.Sprintf("Question\n number %d", n))
 	}
-	s.say(t, "ada", "s3", "More")
-	s.say(t, "bob", "s0", "Mine")
-	testkit.Must(t, s.Record(as("ada"), "aside", "ada/long", strings.Repeat("word ", 40)))
-	all := get[listed](t, s, "ada", "GET /sessions", "", 200)
+	s.Say(t, "ada", "s3", "More")
+	s.Say(t, "bob", "s0", "Mine")
+	testkit.Must(t, s.Record(sessionstest.As("ada"), "aside", "ada/long", strings.Repeat("word ", 40)))
+	all := sessionstest.Get[listed](t, s, "ada", "GET /sessions", "", 200)
 	if d := cmp.Diff([]string{"long", "s4", "s3", "s2", "s1", "s0"}, all.ids()); d != "" {
 		t.Error(d)
 	}
@@ -185,13 +91,13 @@ func TestSessions_List(t *testing.T) {
 	for query, want := range map[string][]string{
 		"?limit=2": {"long", "s4"}, "?flow=aside": {"long"}, "?flow=none": nil, "?q=NUMBER%203": {"s3"}, "?q=x%20y": nil,
 	} {
-		if d := cmp.Diff(want, get[listed](t, s, "ada", "GET /sessions"+query, "", 200).ids()); d != "" {
+		if d := cmp.Diff(want, sessionstest.Get[listed](t, s, "ada", "GET /sessions"+query, "", 200).ids()); d != "" {
 			t.Errorf("%s: %s", query, d)
 		}
 	}
 	var paged []string
 	for cursor := ""; ; {
-		p := get[listed](t, s, "ada", "GET /sessions?limit=2&cursor="+cursor, "", 200)
+		p := sessionstest.Get[listed](t, s, "ada", "GET /sessions?limit=2&cursor="+cursor, "", 200)
 		paged = append(paged, p.ids()...)
 		if p.Next == nil {
 			break
@@ -201,28 +107,28 @@ func TestSessions_List(t *testing.T) {
 	if d := cmp.Diff(all.ids(), paged); d != "" {
 		t.Errorf("by pages: %s", d)
 	}
-	s.must(t, "ada", "PATCH /sessions/s3", `{"title": "  The\tparcel "}`, 200)
-	if d := cmp.Diff([]string{"s3"}, get[listed](t, s, "ada", "GET /sessions?q=parcel", "", 200).ids()); d != "" {
+	s.Must(t, "ada", "PATCH /sessions/s3", `{"title": "  The\tparcel "}`, 200)
+	if d := cmp.Diff([]string{"s3"}, sessionstest.Get[listed](t, s, "ada", "GET /sessions?q=parcel", "", 200).ids()); d != "" {
 		t.Errorf("by the new title: %s", d)
 	}
-	if d := cmp.Diff([]string{"s3"}, get[listed](t, s, "ada", "GET /sessions?q=number+3", "", 200).ids()); d != "" {
+	if d := cmp.Diff([]string{"s3"}, sessionstest.Get[listed](t, s, "ada", "GET /sessions?q=number+3", "", 200).ids()); d != "" {
 		t.Errorf("by the first message: %s", d)
 	}
-	s.clock = s.clock.Add(20 * time.Minute)
-	s.say(t, "ada", "s1", "used again")
-	s.say(t, "ada", "s1", "and again")
-	if d := cmp.Diff([]string{"s1", "long", "s4", "s3", "s2", "s0"}, get[listed](t, s, "ada", "GET /sessions", "", 200).ids()); d != "" {
+	s.Clock = s.Clock.Add(20 * time.Minute)
+	s.Say(t, "ada", "s1", "used again")
+	s.Say(t, "ada", "s1", "and again")
+	if d := cmp.Diff([]string{"s1", "long", "s4", "s3", "s2", "s0"}, sessionstest.Get[listed](t, s, "ada", "GET /sessions", "", 200).ids()); d != "" {
 		t.Errorf("after another use: %s", d)
 	}
-	s.clock = s.clock.Add(2 * time.Hour)
-	if d := cmp.Diff([]string{"s1", "s4", "s3", "s2", "s0"}, get[listed](t, s, "ada", "GET /sessions", "", 200).ids()); d != "" {
+	s.Clock = s.Clock.Add(2 * time.Hour)
+	if d := cmp.Diff([]string{"s1", "s4", "s3", "s2", "s0"}, sessionstest.Get[listed](t, s, "ada", "GET /sessions", "", 200).ids()); d != "" {
 		t.Errorf("a session that was never used: %s", d)
 	}
 }
 
 func TestSessions_ReadRenameDelete(t *testing.T) {
 	runs := make(chan string, 1)
-	s := newServer(t, memory.NewInProcess(), func(o *sessions.Options) {
+	s := sessionstest.New(t, memory.NewInProcess(), func(o *sessions.Options) {
 		o.Running = func(ctx context.Context, _ string) (string, bool, error) {
 			select {
 			case running := <-runs:
@@ -232,14 +138,14 @@ func TestSessions_ReadRenameDelete(t *testing.T) {
 			}
 		}
 	})
-	defer func() { testkit.Must(t, s.app.Close(context.Background())) }()
+	defer func() { testkit.Must(t, s.App.Close(context.Background())) }()
 	id := "a b/ü%"
 	path := "/sessions/a%20b%2F%C3%BC%25"
 	for n := range 3 {
-		s.say(t, "ada", id, fmt.Sprint("q", n))
+		s.Say(t, "ada", id, fmt.Sprint("q", n))
 	}
 	runs <- ""
-	got := get[one](t, s, "ada", "GET "+path, "", 200)
+	got := sessionstest.Get[one](t, s, "ada", "GET "+path, "", 200)
 	if got.ID != id || got.Title != "q0" || got.Flow != "chat" || got.Run != nil || len(got.Memories) != 2 || got.Created.IsZero() {
 		t.Errorf("got %+v", got)
 	}
@@ -248,41 +154,41 @@ func TestSessions_ReadRenameDelete(t *testing.T) {
 		t.Errorf("got %+v", m)
 	}
 	runs <- "run_1"
-	if got := get[one](t, s, "ada", "PATCH "+path, `{"title":"New"}`, 200); got.Title != "New" || got.Run == nil || *got.Run != "run_1" {
+	if got := sessionstest.Get[one](t, s, "ada", "PATCH "+path, `{"title":"New"}`, 200); got.Title != "New" || got.Run == nil || *got.Run != "run_1" {
 		t.Errorf("got %+v", got)
 	}
 	stop := make(chan struct{})
-	go func() { defer close(stop); s.call("ada", "DELETE", path, "") }() // waits for the run
+	go func() { defer close(stop); s.Call("ada", "DELETE", path, "") }() // waits for the run
 	runs <- "run_1"
 	runs <- ""
 	<-stop
-	s.must(t, "ada", "GET "+path, "", 404)
-	s.must(t, "ada", "DELETE "+path, "", 404)
-	if l := get[listed](t, s, "ada", "GET /sessions", "", 200); len(l.Sessions) != 0 {
+	s.Must(t, "ada", "GET "+path, "", 404)
+	s.Must(t, "ada", "DELETE "+path, "", 404)
+	if l := sessionstest.Get[listed](t, s, "ada", "GET /sessions", "", 200); len(l.Sessions) != 0 {
 		t.Errorf("listed after deletion: %+v", l)
 	}
-	state := s.app.State()
+	state := s.App.State()
 	for _, name := range []string{"shop/talk", "shop/notes", state.Records(appstate.Sessions).Memory(), state.Records(appstate.Newest).Memory(), state.Records(appstate.Inputs).Memory()} {
-		left, err := store.ListSessions(t.Context(), s.store, name, store.SessionQuery{})
+		left, err := store.ListSessions(t.Context(), s.Store, name, store.SessionQuery{})
 		testkit.Must(t, err)
 		if len(left) != 0 {
 			t.Errorf("%s has %v", name, left)
 		}
 	}
-	s.say(t, "ada", id, "again") // within the time in which Record remembers it
-	if got := get[listed](t, s, "ada", "GET /sessions", "", 200); len(got.Sessions) != 1 || got.Sessions[0].Title != "again" {
+	s.Say(t, "ada", id, "again") // within the time in which Record remembers it
+	if got := sessionstest.Get[listed](t, s, "ada", "GET /sessions", "", 200); len(got.Sessions) != 1 || got.Sessions[0].Title != "again" {
 		t.Errorf("got %+v", got)
 	}
-	testkit.Must(t, s.app.Memory("talk").Append(t.Context(), "ada/import", chat.Text(chat.System, "s"), chat.Text(chat.User, "by a program")))
+	testkit.Must(t, s.App.Memory("talk").Append(t.Context(), "ada/import", chat.Text(chat.System, "s"), chat.Text(chat.User, "by a program")))
 	runs <- ""
-	if got := get[one](t, s, "ada", "GET /sessions/import", "", 200); got.ID != "import" || got.Title != "by a program" || got.Flow != "" {
+	if got := sessionstest.Get[one](t, s, "ada", "GET /sessions/import", "", 200); got.ID != "import" || got.Title != "by a program" || got.Flow != "" {
 		t.Errorf("got %+v", got)
 	}
 	runs <- ""
-	if got := get[one](t, s, "ada", "PATCH /sessions/import", `{"title":"Known"}`, 200); got.Title != "Known" {
+	if got := sessionstest.Get[one](t, s, "ada", "PATCH /sessions/import", `{"title":"Known"}`, 200); got.Title != "Known" {
 		t.Errorf("got %+v", got)
 	}
-	if got := get[listed](t, s, "ada", "GET /sessions?q=known", "", 200); len(got.Sessions) != 1 {
+	if got := sessionstest.Get[listed](t, s, "ada", "GET /sessions?q=known", "", 200); len(got.Sessions) != 1 {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -297,40 +203,40 @@ func TestSessions_DeletedElsewhere(t *testing.T) {
 			return err
 		},
 	} {
-		s := newServer(t, memory.NewInProcess())
-		s.say(t, "ada", "s", "my secret")
-		testkit.Must(t, remove(t.Context(), s.app.Memory("talk")))
-		if got := get[listed](t, s, "ada", "GET /sessions", "", 200); len(got.Sessions) != 1 {
+		s := sessionstest.New(t, memory.NewInProcess())
+		s.Say(t, "ada", "s", "my secret")
+		testkit.Must(t, remove(t.Context(), s.App.Memory("talk")))
+		if got := sessionstest.Get[listed](t, s, "ada", "GET /sessions", "", 200); len(got.Sessions) != 1 {
 			t.Errorf("%s: with a conversation in another memory: %+v", name, got)
 		}
-		testkit.Must(t, remove(t.Context(), s.app.Memory("notes")))
-		if got := get[listed](t, s, "ada", "GET /sessions", "", 200); len(got.Sessions) != 0 {
+		testkit.Must(t, remove(t.Context(), s.App.Memory("notes")))
+		if got := sessionstest.Get[listed](t, s, "ada", "GET /sessions", "", 200); len(got.Sessions) != 0 {
 			t.Errorf("%s: listed %+v", name, got)
 		}
-		s.must(t, "ada", "GET /sessions/s", "", 404)
+		s.Must(t, "ada", "GET /sessions/s", "", 404)
 		for _, kind := range []string{appstate.Sessions, appstate.Newest} {
-			for h, err := range s.app.State().Records(kind).List(t.Context(), store.RecordQuery{}) {
+			for h, err := range s.App.State().Records(kind).List(t.Context(), store.RecordQuery{}) {
 				t.Errorf("%s: record %s %q, %v", name, kind, h.ID, err)
 			}
 		}
-		testkit.Must(t, s.app.Close(context.Background()))
+		testkit.Must(t, s.App.Close(context.Background()))
 	}
 }
 
 // TestSessions_Expired checks that the record of an expired session is deleted.
 func TestSessions_Expired(t *testing.T) {
-	s := newServer(t, memory.NewInProcess())
-	defer func() { testkit.Must(t, s.app.Close(context.Background())) }()
+	s := sessionstest.New(t, memory.NewInProcess())
+	defer func() { testkit.Must(t, s.App.Close(context.Background())) }()
 	for _, flow := range []string{"aside", "chat"} {
-		testkit.Must(t, s.Record(as("ada"), flow, "ada/"+flow, "q"))
+		testkit.Must(t, s.Record(sessionstest.As("ada"), flow, "ada/"+flow, "q"))
 	}
 	for _, want := range []int{2, 1} {
 		const hours = 20
-		s.clock = s.clock.Add(hours * time.Hour)
-		if got := get[listed](t, s, "ada", "GET /sessions", "", 200); len(got.Sessions) != 0 {
+		s.Clock = s.Clock.Add(hours * time.Hour)
+		if got := sessionstest.Get[listed](t, s, "ada", "GET /sessions", "", 200); len(got.Sessions) != 0 {
 			t.Errorf("after %d hours: %+v", hours, got)
 		}
-		left, err := store.ListSessions(t.Context(), s.store, s.app.State().Records(appstate.Sessions).Memory(), store.SessionQuery{})
+		left, err := store.ListSessions(t.Context(), s.Store, s.App.State().Records(appstate.Sessions).Memory(), store.SessionQuery{})
 		testkit.Must(t, err)
 		if len(left) != want {
 			t.Errorf("after %d hours there are %d records, want %d", hours, len(left), want)
@@ -339,9 +245,9 @@ func TestSessions_Expired(t *testing.T) {
 }
 
 func TestSessions_Messages(t *testing.T) {
-	s := newServer(t, memory.NewInProcess())
-	defer func() { testkit.Must(t, s.app.Close(context.Background())) }()
-	m := s.app.Memory("talk")
+	s := sessionstest.New(t, memory.NewInProcess())
+	defer func() { testkit.Must(t, s.App.Close(context.Background())) }()
+	m := s.App.Memory("talk")
 	call := chat.Message{ID: "call", Role: chat.Assistant, Blocks: []chat.Block{{Type: "text", Text: "I look."}}}.With(
 		chat.ToolCall{ID: "1", Name: "find", Arguments: `{"a": 1}`}, chat.ToolCall{ID: "2", Name: "read", Arguments: "not json"})
 	result := func(id, name, text string) chat.Message {
@@ -358,7 +264,7 @@ func TestSessions_Messages(t *testing.T) {
 	testkit.Must(t, m.Turn(t.Context(), "s", func(turn *memory.Turn) error {
 		return turn.Add(image, call, result("1", "find", `{"found": [1]}`), result("2", "read", "error: not found"), chat.Text(chat.Assistant, "done"))
 	}))
-	p := get[page](t, s, "", "GET /sessions/s/messages", "", 200)
+	p := sessionstest.Get[page](t, s, "", "GET /sessions/s/messages", "", 200)
 	want := []string{"1 system old replaced", "1 system new in_window", "1 user first evicted", "2 user broken failed", "3 user undone replaced",
 		"5 user see evicted", "5 assistant I look. evicted", "5 assistant done in_window"}
 	if d := cmp.Diff(want, p.texts()); d != "" || p.Previous != nil {
@@ -387,7 +293,7 @@ func TestSessions_Messages(t *testing.T) {
 	}
 	var seqs []int64 // of pages of two messages: the results stay with their calls
 	for before := int64(11); ; {
-		p := get[page](t, s, "", fmt.Sprintf("GET /sessions/s/messages?limit=2&before=%d", before), "", 200)
+		p := sessionstest.Get[page](t, s, "", fmt.Sprintf("GET /sessions/s/messages?limit=2&before=%d", before), "", 200)
 		for i := len(p.Messages) - 1; i >= 0; i-- {
 			seqs = append(seqs, p.Messages[i].Seq)
 		}
@@ -399,7 +305,7 @@ func TestSessions_Messages(t *testing.T) {
 	if d := cmp.Diff([]int64{10, 7, 6, 5, 4, 3, 2, 1}, seqs); d != "" {
 		t.Errorf("by pages: %s", d)
 	}
-	if p := get[page](t, s, "", "GET /sessions/s/messages?before=1", "", 200); len(p.Messages) != 0 {
+	if p := sessionstest.Get[page](t, s, "", "GET /sessions/s/messages?before=1", "", 200); len(p.Messages) != 0 {
 		t.Errorf("got %+v", p)
 	}
 }
@@ -408,30 +314,30 @@ func TestSessions_Messages(t *testing.T) {
 // has deleted is in it again once the other one uses it.
 func TestSessions_SharedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "memory.db")
-	var servers []*server
+	var servers []*sessionstest.Server
 	for range 2 {
 		store, err := sqlite.Open(path)
 		testkit.Must(t, err)
-		s := newServer(t, store)
-		t.Cleanup(func() { testkit.Must(t, s.app.Close(context.Background())) })
+		s := sessionstest.New(t, store)
+		t.Cleanup(func() { testkit.Must(t, s.App.Close(context.Background())) })
 		servers = append(servers, s)
 	}
 	first, second := servers[0], servers[1]
 	titles := func() string {
 		var all []string
 		for _, s := range servers {
-			for _, one := range get[listed](t, s, "ada", "GET /sessions", "", 200).Sessions {
+			for _, one := range sessionstest.Get[listed](t, s, "ada", "GET /sessions", "", 200).Sessions {
 				all = append(all, one.Title)
 			}
 		}
 		return strings.Join(all, " ")
 	}
-	first.say(t, "ada", "s", "one")
-	second.must(t, "ada", "DELETE /sessions/s", "", 204)
+	first.Say(t, "ada", "s", "one")
+	second.Must(t, "ada", "DELETE /sessions/s", "", 204)
 	if got := titles(); got != "" {
 		t.Errorf("after it was deleted: %s", got)
 	}
-	first.say(t, "ada", "s", "two")
+	first.Say(t, "ada", "s", "two")
 	if got := titles(); got != "two two" {
 		t.Errorf("after it was used again: %s", got)
 	}

@@ -46,22 +46,23 @@ flows:
     steps: [{type: LLMInference, id: aside_reply, model: echo, memory: other, inputs: [message], outputs: [answer]}]
 `
 
-// server is a Service with its application.
-type server struct {
+// Server is a Service with its application.
+type Server struct {
 	*sessions.Service
-	app   *runtime.App
-	store memory.Store
-	clock time.Time
-	log   bytes.Buffer
+	App   *runtime.App
+	Store memory.Store
+	Clock time.Time
+	Log   bytes.Buffer
 }
 
-func newServer(t testing.TB, store memory.Store, change ...func(*sessions.Options)) *server {
+// New returns a Server with the flows chat and aside over a store.
+func New(t testing.TB, store memory.Store, change ...func(*sessions.Options)) *Server {
 	t.Helper()
 	app, err := runtimetest.Open(t.Context(), testkit.WriteFile(t, "app.qtype.yaml", document), runtime.Options{Store: store})
 	testkit.Must(t, err)
-	s := &server{app: app, store: store, clock: time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)}
-	o := sessions.Options{App: func() sessions.App { return app }, State: app.State, Log: slog.New(slog.NewTextHandler(&s.log, nil)),
-		Now: func() time.Time { s.clock = s.clock.Add(time.Second); return s.clock }}
+	s := &Server{App: app, Store: store, Clock: time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)}
+	o := sessions.Options{App: func() sessions.App { return app }, State: app.State, Log: slog.New(slog.NewTextHandler(&s.Log, nil)),
+		Now: func() time.Time { s.Clock = s.Clock.Add(time.Second); return s.Clock }}
 	for _, c := range change {
 		c(&o)
 	}
@@ -69,43 +70,44 @@ func newServer(t testing.TB, store memory.Store, change ...func(*sessions.Option
 	return s
 }
 
-func as(name string) context.Context {
+// As returns a context of requests of a caller.
+func As(name string) context.Context {
 	return access.WithPrincipal(context.Background(), access.Principal{Name: name})
 }
 
-// call makes a request and returns status and body.
-func (s *server) call(caller, method, path, body string) (int, string) {
+// Call makes a request and returns status and body.
+func (s *Server) Call(caller, method, path, body string) (int, string) {
 	w := httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequestWithContext(as(caller), method, path, strings.NewReader(body)))
+	s.ServeHTTP(w, httptest.NewRequestWithContext(As(caller), method, path, strings.NewReader(body)))
 	return w.Code, w.Body.String()
 }
 
-// must is call for a response with a status.
-func (s *server) must(t testing.TB, caller, request, body string, status int) string {
+// Must is Call for a response with a status.
+func (s *Server) Must(t testing.TB, caller, request, body string, status int) string {
 	t.Helper()
 	method, path, _ := strings.Cut(request, " ")
-	code, text := s.call(caller, method, path, body)
+	code, text := s.Call(caller, method, path, body)
 	if code != status {
-		t.Fatalf("%s of %s: got %d %s\n%s", request, caller, code, text, s.log.String())
+		t.Fatalf("%s of %s: got %d %s\n%s", request, caller, code, text, s.Log.String())
 	}
 	return text
 }
 
-// get is must for a JSON value.
-func get[T any](t testing.TB, s *server, caller, request, body string, status int) T {
+// Get is Must for a JSON value.
+func Get[T any](t testing.TB, s *Server, caller, request, body string, status int) T {
 	t.Helper()
 	var out T
-	testkit.Must(t, json.Unmarshal([]byte(s.must(t, caller, request, body, status)), &out))
+	testkit.Must(t, json.Unmarshal([]byte(s.Must(t, caller, request, body, status)), &out))
 	return out
 }
 
-// say adds a turn of the flow chat, as a run does.
-func (s *server) say(t testing.TB, caller, id, question string) {
+// Say adds a turn of the flow chat, as a run does.
+func (s *Server) Say(t testing.TB, caller, id, question string) {
 	t.Helper()
 	stored := access.Principal{Name: caller}.StoredSession(id)
-	testkit.Must(t, s.Record(as(caller), "chat", stored, question))
+	testkit.Must(t, s.Record(As(caller), "chat", stored, question))
 	for _, m := range []string{"talk", "notes"} {
-		testkit.Must(t, s.app.Memory(m).Turn(as(caller), stored, func(turn *memory.Turn) error {
+		testkit.Must(t, s.App.Memory(m).Turn(As(caller), stored, func(turn *memory.Turn) error {
 			return turn.Add(chat.Text(chat.User, question), chat.Text(chat.Assistant, "re: "+question))
 		}))
 	}
@@ -146,10 +148,10 @@ type page struct {
 	}
 }
 
-// turns returns the live texts of a session in one memory.
-func (s *server) turns(t testing.TB, caller, path, of string) (all []string) {
+// Turns returns the live texts of a session in one memory.
+func (s *Server) Turns(t testing.TB, caller, path, of string) (all []string) {
 	t.Helper()
-	for _, m := range get[page](t, s, caller, "GET "+path+"/messages?memory="+of, "", 200).Messages {
+	for _, m := range Get[page](t, s, caller, "GET "+path+"/messages?memory="+of, "", 200).Messages {
 		if m.Status != "replaced" && m.Role == "user" {
 			all = append(all, m.Parts[0]["text"].(string))
 		}
@@ -160,53 +162,53 @@ func (s *server) turns(t testing.TB, caller, path, of string) (all []string) {
 // Replicas checks that two servers over one store see what the other changes at once. open opens it.
 func Replicas(t *testing.T, open func() (memory.Store, error)) {
 	t.Helper()
-	var replicas []*server
+	var replicas []*Server
 	for range 2 {
 		store, err := open()
 		testkit.Must(t, err)
-		s := newServer(t, store)
-		defer func() { testkit.Must(t, s.app.Close(context.Background())) }()
+		s := New(t, store)
+		defer func() { testkit.Must(t, s.App.Close(context.Background())) }()
 		replicas = append(replicas, s)
 	}
 	a, b := replicas[0], replicas[1]
 	for n := range 6 {
 		s := replicas[n%2]
 		id := fmt.Sprint("s", n)
-		s.say(t, "ada", id, "q1")
-		replicas[1-n%2].say(t, "ada", id, "q2")
+		s.Say(t, "ada", id, "q1")
+		replicas[1-n%2].Say(t, "ada", id, "q2")
 		for _, s := range replicas {
-			if got := s.turns(t, "ada", "/sessions/"+id, "talk"); len(got) != 2 {
+			if got := s.Turns(t, "ada", "/sessions/"+id, "talk"); len(got) != 2 {
 				t.Errorf("%s has %v", id, got)
 			}
 		}
 	}
-	a.must(t, "ada", "PATCH /sessions/s0", `{"title":"By A"}`, 200)
-	if got := get[one](t, b, "ada", "GET /sessions/s0", "", 200); got.Title != "By A" {
+	a.Must(t, "ada", "PATCH /sessions/s0", `{"title":"By A"}`, 200)
+	if got := Get[one](t, b, "ada", "GET /sessions/s0", "", 200); got.Title != "By A" {
 		t.Errorf("B has the title %q", got.Title)
 	}
-	a.must(t, "ada", "POST /sessions/s0/fork", `{"turn":1,"id":"fork"}`, 201)
-	if got := b.turns(t, "ada", "/sessions/fork", "talk"); len(got) != 1 {
+	a.Must(t, "ada", "POST /sessions/s0/fork", `{"turn":1,"id":"fork"}`, 201)
+	if got := b.Turns(t, "ada", "/sessions/fork", "talk"); len(got) != 1 {
 		t.Errorf("B has the fork %v", got)
 	}
-	b.must(t, "ada", "POST /sessions/fork/rewind", `{"turn":1}`, 200)
-	if got := a.turns(t, "ada", "/sessions/fork", "talk"); len(got) != 0 {
+	b.Must(t, "ada", "POST /sessions/fork/rewind", `{"turn":1}`, 200)
+	if got := a.Turns(t, "ada", "/sessions/fork", "talk"); len(got) != 0 {
 		t.Errorf("A has the fork %v", got)
 	}
-	b.must(t, "ada", "DELETE /sessions/s0", "", 204)
-	a.must(t, "ada", "GET /sessions/s0", "", 404)
-	want := get[listed](t, a, "ada", "GET /sessions", "", 200).ids()
-	if d := cmp.Diff(want, get[listed](t, b, "ada", "GET /sessions", "", 200).ids()); d != "" || len(want) != 6 {
+	b.Must(t, "ada", "DELETE /sessions/s0", "", 204)
+	a.Must(t, "ada", "GET /sessions/s0", "", 404)
+	want := Get[listed](t, a, "ada", "GET /sessions", "", 200).ids()
+	if d := cmp.Diff(want, Get[listed](t, b, "ada", "GET /sessions", "", 200).ids()); d != "" || len(want) != 6 {
 		t.Errorf("%v listed, %s", want, d)
 	}
 	begin := make(chan error)
 	for _, s := range replicas {
-		go func() { begin <- s.Record(as("ada"), "chat", access.Principal{Name: "ada"}.StoredSession("both"), "q") }()
+		go func() { begin <- s.Record(As("ada"), "chat", access.Principal{Name: "ada"}.StoredSession("both"), "q") }()
 	}
 	for range replicas {
 		testkit.Must(t, <-begin)
 	}
 	n := 0
-	for _, id := range get[listed](t, a, "ada", "GET /sessions", "", 200).ids() {
+	for _, id := range Get[listed](t, a, "ada", "GET /sessions", "", 200).ids() {
 		if id == "both" {
 			n++
 		}
@@ -219,15 +221,15 @@ func Replicas(t *testing.T, open func() (memory.Store, error)) {
 // Measure measures requests of a caller with 500 sessions among 2,000 in a store.
 func Measure(b *testing.B, store memory.Store) {
 	b.Helper()
-	s := newServer(b, store)
-	defer func() { testkit.Must(b, s.app.Close(context.Background())) }()
+	s := New(b, store)
+	defer func() { testkit.Must(b, s.App.Close(context.Background())) }()
 	for n := range 2_000 {
-		s.say(b, []string{"ada", "bob", "cid", "dan"}[n%4], fmt.Sprint("s", n), "question")
+		s.Say(b, []string{"ada", "bob", "cid", "dan"}[n%4], fmt.Sprint("s", n), "question")
 	}
 	for _, path := range []string{"/sessions", "/sessions?q=nothing", "/sessions/s4", "/sessions/s4/messages", "/sessions/s4/context"} {
 		b.Run(path[1:], func(b *testing.B) {
 			for b.Loop() {
-				s.must(b, "ada", "GET "+path, "", 200)
+				s.Must(b, "ada", "GET "+path, "", 200)
 			}
 		})
 	}
